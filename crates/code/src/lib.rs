@@ -1,0 +1,4 @@
+//! What machine code means: decoding, the memory an instruction touches, which instruction did it, and how to run one elsewhere.
+
+pub mod arm;
+pub mod x86;

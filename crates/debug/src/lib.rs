@@ -1,0 +1,4 @@
+//! Clients of emulators: sessions without sockets, and thin drivers.
+
+pub mod emulator;
+pub mod gdb_remote;

@@ -1,0 +1,223 @@
+//! The one list of groups of tools, and the profiles made of them.
+
+pub mod c64_graphics;
+mod c64_shared;
+pub mod c64_symbols;
+pub mod c64_text;
+pub mod debug;
+pub mod meta;
+pub mod nds;
+pub mod nds_live;
+mod page;
+mod tool;
+pub mod workspace;
+
+pub use tool::{Answer, Effect, Entry, Output, Picture, Running, Tool};
+
+/// Tools that belong together.
+#[derive(Debug)]
+pub struct Group {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Whether it works on files, and so needs a workspace.
+    pub files: bool,
+    /// Its tools, in the order of the lists.
+    pub tools: &'static [Entry],
+}
+
+/// Every group; adding one is one module and one line here, and a line in the profiles that list it.
+pub const GROUPS: &[&Group] = &[
+    &debug::GROUP,
+    &nds::GROUP,
+    &nds_live::GROUP,
+    &workspace::GROUP,
+    &c64_symbols::GROUP,
+    &c64_text::GROUP,
+    &c64_graphics::GROUP,
+    #[cfg(feature = "conformance")]
+    &crate::conformance::GROUP,
+];
+
+/// Which tools a client sees. It is chosen at start or by the endpoint and never changes on a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    name: &'static str,
+    purpose: &'static str,
+    groups: &'static [&'static Group],
+}
+
+/// Every profile, `full` first; adding one is one entry here.
+pub const PROFILES: &[Profile] = &[
+    Profile::FULL,
+    Profile {
+        name: "minimal",
+        purpose: "Finds the tools and calls any of them by name, at the least cost in context.",
+        groups: &[],
+    },
+    Profile { name: "debug", purpose: debug::GROUP.purpose, groups: &[&debug::GROUP] },
+    Profile { name: "nds", purpose: nds::GROUP.purpose, groups: &[&nds::GROUP, &workspace::GROUP] },
+    Profile {
+        name: "c64",
+        purpose: "Reads what is in a Commodore 64 program: text, pictures, and names for Ghidra.",
+        groups: &[&c64_symbols::GROUP, &c64_text::GROUP, &c64_graphics::GROUP],
+    },
+    Profile {
+        name: "nds-live",
+        purpose: "Runs a Nintendo DS ROM under DeSmuME's debugger, and looks its addresses up.",
+        groups: &[&nds::FEW, &nds_live::GROUP, &workspace::GROUP],
+    },
+    #[cfg(feature = "conformance")]
+    Profile {
+        name: crate::conformance::GROUP.name,
+        purpose: crate::conformance::GROUP.purpose,
+        groups: &[&crate::conformance::GROUP],
+    },
+];
+
+impl Profile {
+    /// Everything.
+    pub const FULL: Self = Self { name: "full", purpose: "Every tool.", groups: GROUPS };
+
+    /// Every profile, `full` first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        PROFILES.iter().copied()
+    }
+
+    /// The profile of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|profile| profile.name() == name)
+    }
+
+    /// The names of all profiles, for messages.
+    pub fn names() -> String {
+        Self::all().map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// What it is for.
+    pub fn purpose(self) -> &'static str {
+        self.purpose
+    }
+
+    /// Its groups, apart from `meta`, which is always there.
+    pub fn groups(self) -> &'static [&'static Group] {
+        self.groups
+    }
+
+    /// Whether `call_tool` is listed and reaches every group: where nothing else is.
+    pub fn calls_any(self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Its tools, in the order of the lists.
+    pub fn tools(self) -> impl Iterator<Item = &'static Entry> {
+        let call = self.calls_any().then_some(&meta::CALL_TOOL);
+        meta::GROUP.tools.iter().chain(call).chain(self.groups.iter().flat_map(|group| group.tools))
+    }
+
+    /// Whether any of its tools works on files.
+    pub fn has_file_tools(self) -> bool {
+        let reached = if self.calls_any() { GROUPS } else { self.groups };
+        reached.iter().any(|group| group.files)
+    }
+}
+
+/// Every tool, whatever the profile, with the name of its group.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
+    let meta = meta::GROUP.tools.iter().chain([&meta::CALL_TOOL]).map(|tool| (meta::GROUP.name, tool));
+    meta.chain(GROUPS.iter().flat_map(|group| group.tools.iter().map(|tool| (group.name, tool))))
+}
+
+/// The tool of that name, whatever the profile.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    all().map(|(_, tool)| tool).find(|tool| tool.name == name)
+}
+
+/// The tool whose name is nearest to a mistyped one, for a hint.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.get(..64).unwrap_or(name);
+    all()
+        .map(|(_, tool)| (distance(name, tool.name), tool.name))
+        .min()
+        .filter(|(far, _)| *far <= 4)
+        .map(|(_, near)| near)
+}
+
+/// Edits that make one word of another (Levenshtein 1966).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, to) in row.iter_mut().skip(1).zip(b.chars()) {
+            let above = *cell;
+            left = (above + 1).min(left + 1).min(diagonal + usize::from(from != to));
+            diagonal = above;
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_tool_can_be_listed_by_any_client() {
+        let mut names = HashSet::new();
+        for (_, tool) in all() {
+            assert!(names.insert(tool.name), "{} is there twice", tool.name);
+            assert!(tool.name.len() <= 48, "{}", tool.name);
+            assert!(
+                tool.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+                "{}",
+                tool.name
+            );
+            // Claude Code cuts longer ones.
+            assert!(tool.description.len() <= 2_048, "{}: {}", tool.name, tool.description.len());
+            assert!(tool.summary().len() <= 200, "{}: {}", tool.name, tool.summary());
+            assert_eq!((tool.input_schema)().get("additionalProperties"), Some(&false.into()), "{}", tool.name);
+        }
+        let groups: HashSet<_> = GROUPS.iter().map(|group| group.name).collect();
+        assert_eq!(groups.len(), GROUPS.len());
+    }
+
+    #[test]
+    fn what_reads_destroys_nothing() {
+        for (_, tool) in all() {
+            assert!(!(tool.effect.read_only && tool.effect.destructive), "{}", tool.name);
+            let reads = ["get_", "list_", "read_", "search_"].iter().any(|verb| tool.name.starts_with(verb));
+            assert!(!reads || tool.effect.read_only, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_meta_tools_are_in_every_profile() {
+        for profile in Profile::all() {
+            let names: Vec<_> = profile.tools().map(|tool| tool.name).collect();
+            assert!(names.starts_with(&["list_tool_groups", "search_tools"]), "{}: {names:?}", profile.name());
+            assert_eq!(names.contains(&"call_tool"), profile.name() == "minimal");
+        }
+        assert_eq!(Profile::named("full").unwrap().tools().count(), all().count() - 1);
+        assert!(Profile::named("nothing").is_none());
+    }
+
+    #[test]
+    fn a_typing_mistake_gets_the_name_meant() {
+        assert_eq!(nearest("get_state"), Some("get_status"));
+        assert_eq!(nearest("setwatchpoint"), Some("set_watchpoint"));
+        assert_eq!(nearest("frobnicate_everything"), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,290 @@
+//! The tools on a real DeSmuME: which overlay is loaded at each stop, watchpoints, steps, both processors, and what is refused.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod support;
+
+use retroscope::context::Context;
+use retroscope::errors::ErrorCode;
+use retroscope::tools::nds_live::session::EmulatorOptions;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use support::nds::{ROM, answer, context, tool_call};
+use tempfile::TempDir;
+
+const OVERLAY: u32 = 0x0210_0000;
+const COUNTER: u32 = 0x0230_000C;
+
+/// A workspace with a ROM, and a server's context; the emulator ends with it.
+struct Rig {
+    folder: TempDir,
+    context: Context,
+}
+
+impl Rig {
+    fn new(rom: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("game.nds"), rom).unwrap();
+        let context = context(folder.path(), None);
+        context.live().configure(EmulatorOptions { watchpoints: true, ..EmulatorOptions::default() });
+        Self { folder, context }
+    }
+
+    async fn try_call(&self, tool: &str, arguments: Value) -> Result<Value, ErrorCode> {
+        tool_call(&self.context, tool, arguments).await.map(answer).map_err(|error| error.code)
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let outcome = tool_call(&self.context, tool, arguments).await;
+        answer(outcome.unwrap_or_else(|error| panic!("{tool}: {error}")))
+    }
+
+    /// Starts the ROM, waits until it is at its entry, and adds the overlays' range.
+    async fn started(rom: &[u8], more: Value) -> Self {
+        let rig = Self::new(rom);
+        rig.call("desmume_start", start(&more)).await;
+        let ready = rig.call("desmume_wait_for_gdb", json!({"timeoutMs": 30_000})).await;
+        assert_eq!((&ready["reachable"], &ready["state"]), (&json!(true), &json!("stopped")), "{ready}");
+        let range = json!({"id": "overlays", "label": "both overlays", "start": OVERLAY, "end": OVERLAY + 0x1000,
+            "source": "overlay", "defaultMode": "thumb"});
+        rig.call("desmume_executable_ranges_replace", json!({"ranges": [range]})).await;
+        rig
+    }
+
+    async fn end(self) {
+        let before = self.call("desmume_status", json!({})).await;
+        let after = self.call("desmume_stop", json!({})).await;
+        assert_eq!(after["running"], false);
+        let pid = before["pid"].as_u64().unwrap();
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        let port = before["metadata"]["arm9GdbPort"].as_u64().unwrap();
+        assert!(debug::emulator::port_is_free(u16::try_from(port).unwrap()));
+    }
+}
+
+fn start(more: &Value) -> Value {
+    let mut arguments = json!({"rom": "game.nds", "arm9GdbPort": free_port()});
+    arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    arguments
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn residencies(told: &Value) -> Vec<&str> {
+    told["candidates"].as_array().unwrap().iter().map(|one| one["residency"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn fifty_stops_tell_which_overlay_is_loaded() {
+    let rig = Rig::started(ROM, json!({})).await;
+    let set = rig.call("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "auto"})).await;
+    assert_eq!(
+        (&set["id"], &set["resolvedMode"], &set["rangeId"]),
+        (&json!("bp-1"), &json!("thumb"), &json!("overlays"))
+    );
+    for round in 0..50 {
+        let run = rig.call("desmume_continue", json!({"timeoutMs": 30_000, "expectedBreakpointId": "bp-1"})).await;
+        assert_eq!(
+            (&run["kind"], &run["expectedBreakpoint"], &run["pc"]),
+            (&json!("stop"), &json!(true), &json!(OVERLAY))
+        );
+        let told = rig.call("nds_correlate_stop_context", json!({})).await;
+        assert_eq!(told["canonical"]["status"], "ambiguous-runtime-address");
+        let candidates = told["candidates"].as_array().unwrap();
+        let overlays: Vec<_> = candidates.iter().map(|one| &one["canonical"]["overlayId"]).collect();
+        assert_eq!(overlays, [&json!(0), &json!(1)]);
+        // The program loads overlay 0 first, then they take turns.
+        let wanted = if round % 2 == 0 { ["match", "mismatch"] } else { ["mismatch", "match"] };
+        assert_eq!(residencies(&told), wanted, "round {round}");
+        // Overlay 1 is stored compressed: its instructions have no place in the ROM.
+        let first = |at: usize| &candidates[at]["static"]["instructions"][0];
+        assert!(first(0)["romOffset"].is_u64() && first(1)["romOffset"].is_null(), "{told}");
+        assert_eq!(told["rom"]["identityMatched"], true);
+    }
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn an_overlay_that_is_being_loaded_is_none_and_two_equal_ones_cannot_be_told_apart() {
+    let rig = Rig::started(ROM, json!({})).await;
+    let set = rig.call("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "auto"})).await;
+    rig.call("desmume_continue", json!({"timeoutMs": 30_000})).await;
+    rig.call("desmume_breakpoint_remove", json!({"id": set["id"]})).await;
+    // Overlay 1 comes now, byte after byte: 64 of its compressed bytes are there.
+    rig.call("desmume_watchpoint_add", json!({"address": OVERLAY + 0x40, "size": 1})).await;
+    let run = rig.call("desmume_continue", json!({"timeoutMs": 30_000})).await;
+    assert_eq!((&run["reason"], &run["watchpoint"]["accessedAddress"]), (&json!("watchpoint"), &json!(OVERLAY + 0x40)));
+    let told = rig.call("nds_correlate_stop_context", json!({"address": OVERLAY + 0x200})).await;
+    assert_eq!(residencies(&told), ["mismatch", "mismatch"]);
+    rig.end().await;
+
+    // Entry 1 of the overlay table made equal to entry 0, its number aside: 32 bytes each; the header names the table.
+    let mut rom = ROM.to_vec();
+    let table = u32::from_le_bytes(rom[0x50..0x54].try_into().unwrap()) as usize;
+    let first = rom[table + 4..table + 32].to_vec();
+    rom[table + 36..table + 64].copy_from_slice(&first);
+    let rig = Rig::started(&rom, json!({})).await;
+    rig.call("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "thumb"})).await;
+    rig.call("desmume_continue", json!({"timeoutMs": 30_000})).await;
+    let told = rig.call("nds_correlate_stop_context", json!({})).await;
+    assert_eq!(residencies(&told), ["indistinguishable", "indistinguishable"]);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_watched_counter_names_the_instruction_that_wrote_it() {
+    let rig = Rig::started(ROM, json!({})).await;
+    rig.call("desmume_watchpoint_add", json!({"address": COUNTER})).await;
+    for count in 1..4 {
+        let run = rig.call("desmume_continue", json!({"timeoutMs": 30_000})).await;
+        assert_eq!(run["watchpoint"]["id"], "wp-1");
+        let read = rig.call("desmume_read_memory", json!({"address": COUNTER, "length": 4})).await;
+        assert_eq!(read["dataHex"], format!("{count:02x}000000"));
+        let at = run["watchpoint"]["instructionAddress"].clone();
+        let code =
+            json!({"rom": "game.nds", "processor": "arm9", "runtimeAddress": at, "mode": "arm", "maxInstructions": 1});
+        let code = rig.call("nds_disassemble_range", code).await;
+        assert_eq!(code["instructions"][0]["mnemonic"], "str", "{code}");
+    }
+    rig.context.live().configure(EmulatorOptions::default());
+    let refused = rig.try_call("desmume_watchpoint_add", json!({"address": COUNTER})).await;
+    assert_eq!(refused.unwrap_err(), ErrorCode::NotConfigured);
+    rig.call("desmume_watchpoint_remove", json!({"id": "wp-1"})).await;
+    assert_eq!(rig.call("desmume_watchpoint_list", json!({})).await["watchpoints"], json!([]));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn steps_are_reported_and_a_run_is_waited_for_paused_and_written_down() {
+    let rig = Rig::started(ROM, json!({"arm7GdbPort": free_port()})).await;
+    let steps = rig.call("desmume_step_instruction", json!({"count": 3, "report": true})).await;
+    assert_eq!((&steps["completedAll"], &steps["completed"]), (&json!(true), &json!(3)));
+    // What objdump says of crt9.s: the entry is `msr CPSR_c, #31`, 0xE321F01F.
+    let step = &steps["steps"][0];
+    assert_eq!((&step["address"], &step["mode"]), (&json!(0x0200_0000), &json!("arm")));
+    assert!(step["text"].as_str().unwrap().starts_with("msr cpsr_c"), "{step}");
+    let seven = rig.call("desmume_step_instruction", json!({"count": 2, "report": true, "processor": "arm7"})).await;
+    assert_eq!(seven["steps"][0]["address"], seven["steps"][1]["address"], "{seven}");
+    assert!(seven["steps"][1]["text"].as_str().unwrap().starts_with("b "), "{seven}");
+
+    let run = rig.call("desmume_continue", json!({"timeoutMs": 100})).await;
+    assert_eq!(
+        (&run["kind"], &run["state"], &run["emulatorRunning"]),
+        (&json!("timeout"), &json!("running"), &json!(true))
+    );
+    for (tool, arguments, code) in [
+        ("desmume_read_memory", json!({"address": COUNTER, "length": 4}), ErrorCode::DebuggerRunning),
+        ("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "thumb"}), ErrorCode::DebuggerRunning),
+        ("nds_correlate_stop_context", json!({}), ErrorCode::CorrelationDebuggerNotStopped),
+    ] {
+        assert_eq!(rig.try_call(tool, arguments).await.unwrap_err(), code, "{tool}");
+    }
+    let waited = rig.call("desmume_wait_for_stop", json!({"timeoutMs": 100})).await;
+    assert_eq!(waited["kind"], "timeout");
+    let paused = rig.call("desmume_pause", json!({"timeoutMs": 5_000})).await;
+    assert_eq!((&paused["kind"], &paused["reason"]), (&json!("stop"), &json!("interrupt")));
+    let again = rig.call("desmume_pause", json!({})).await;
+    assert_eq!((&again["pc"], &again["stop"]), (&paused["pc"], &paused["stop"]));
+    let context = rig.call("desmume_capture_stop_context", json!({})).await;
+    assert_eq!((&context["registers"]["pc"], &context["pcWindow"]["length"]), (&paused["pc"], &json!(64)));
+    let packet = rig.call("desmume_read_register_packet", json!({})).await;
+    assert_eq!((&packet["byteLength"], &packet["registers"]), (&json!(168), &context["registers"]));
+
+    let regions = json!([{"label": "counter", "address": COUNTER, "length": 4}]);
+    let written = rig.call("desmume_capture_runtime_evidence", json!({"regions": regions})).await;
+    let file = rig.folder.path().join("analysis/generated/runtime-evidence.json");
+    let evidence: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!((&evidence["registerHex"], &evidence["registers"]), (&packet["registerHex"], &packet["registers"]));
+    assert_eq!(written["sha256"].as_str().unwrap().len(), 64);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_rom_that_was_replaced_is_not_correlated_and_a_killed_emulator_is_told() {
+    let rig = Rig::started(ROM, json!({})).await;
+    rig.call("nds_correlate_stop_context", json!({})).await;
+    let mut other = ROM.to_vec();
+    *other.last_mut().unwrap() ^= 1;
+    std::fs::write(rig.folder.path().join("new"), other).unwrap();
+    std::fs::rename(rig.folder.path().join("new"), rig.folder.path().join("game.nds")).unwrap();
+    let refused = rig.try_call("nds_correlate_stop_context", json!({})).await;
+    assert_eq!(refused.unwrap_err(), ErrorCode::CorrelationRomIdentityMismatch);
+    std::fs::remove_file(rig.folder.path().join("game.nds")).unwrap();
+    let refused = rig.try_call("nds_correlate_stop_context", json!({})).await;
+    assert_eq!(refused.unwrap_err(), ErrorCode::CorrelationRomIdentityMissing);
+
+    let status = rig.call("desmume_status", json!({})).await;
+    let killed = std::process::Command::new("kill").args(["-KILL", &status["pid"].to_string()]).status().unwrap();
+    assert!(killed.success());
+    let until = Instant::now() + Duration::from_secs(20);
+    while rig.call("desmume_status", json!({})).await["running"] == true {
+        assert!(Instant::now() < until);
+    }
+    assert_eq!(rig.call("desmume_status", json!({})).await["lastSignal"], 9);
+    let refused = rig.try_call("desmume_read_register_packet", json!({})).await;
+    assert_eq!(refused.unwrap_err(), ErrorCode::EmulatorNotRunning);
+    // A second session after one that died, at the same port.
+    std::fs::write(rig.folder.path().join("game.nds"), ROM).unwrap();
+    let port = status["metadata"]["arm9GdbPort"].clone();
+    let second = rig.call("desmume_start", json!({"rom": "game.nds", "arm9GdbPort": port})).await;
+    assert_eq!(second["generation"], status["generation"].as_u64().unwrap() + 1);
+    assert_eq!(rig.call("desmume_wait_for_gdb", json!({"timeoutMs": 30_000})).await["reachable"], true);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_refused() {
+    let rig = Rig::new(ROM);
+    let made = std::process::Command::new("mkfifo").arg(rig.folder.path().join("pipe.nds")).status().unwrap();
+    assert!(made.success());
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port();
+    for (arguments, code) in [
+        (json!({"rom": "pipe.nds"}), ErrorCode::FileRefused),
+        (json!({"rom": "gone.nds"}), ErrorCode::FileNotFound),
+        (json!({"launcher": "no-such-emulator"}), ErrorCode::EmulatorStartFailed),
+        (json!({"launcher": "bin/gone"}), ErrorCode::FileNotFound),
+        (json!({"arm9GdbPort": taken}), ErrorCode::EmulatorStartFailed),
+        (json!({"arm9GdbPort": 80}), ErrorCode::InvalidArguments),
+    ] {
+        assert_eq!(rig.try_call("desmume_start", start(&arguments)).await.unwrap_err(), code, "{arguments}");
+    }
+    for tool in ["desmume_probe_gdb", "desmume_pause", "desmume_continue"] {
+        assert_eq!(rig.try_call(tool, json!({})).await.unwrap_err(), ErrorCode::EmulatorNotRunning, "{tool}");
+    }
+    let refused = rig.try_call("nds_correlate_stop_context", json!({})).await;
+    assert_eq!(refused.unwrap_err(), ErrorCode::CorrelationNoOwnedProcess);
+    // An emulator without a stub ends at once, and says so.
+    let script = rig.folder.path().join("bin/old");
+    std::fs::create_dir(rig.folder.path().join("bin")).unwrap();
+    std::fs::write(&script, "#!/bin/sh\necho 'Unknown option --arm9gdb' >&2\nexec false\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).unwrap();
+    rig.call("desmume_start", start(&json!({"launcher": "bin/old"}))).await;
+    let refused = tool_call(&rig.context, "desmume_wait_for_gdb", json!({})).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::EmulatorStartFailed);
+    assert!(refused.message.contains("without a GDB stub"), "{refused}");
+    assert_eq!(rig.call("desmume_breakpoint_list", json!({})).await["initialized"], false);
+}
+
+#[tokio::test]
+async fn a_second_start_is_refused_and_a_dropped_wait_leaves_no_trace() {
+    let rig = Rig::started(ROM, json!({})).await;
+    let second = rig.try_call("desmume_start", start(&json!({}))).await;
+    assert_eq!(second.unwrap_err(), ErrorCode::EmulatorRunning);
+    rig.call("desmume_continue", json!({"timeoutMs": 100})).await;
+    let wait = rig.call("desmume_wait_for_stop", json!({"timeoutMs": 30_000}));
+    assert!(tokio::time::timeout(Duration::from_millis(100), wait).await.is_err());
+    assert_eq!(rig.call("desmume_probe_gdb", json!({})).await["state"], "running");
+    rig.call("desmume_pause", json!({"timeoutMs": 5_000})).await;
+    rig.end().await;
+}
