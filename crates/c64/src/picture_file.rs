@@ -244,5 +244,6 @@ mod tests {
         assert_eq!(recognise("font.64C", &file(2_050, 0x3000)).unwrap().form, Form::Charset);
         assert_eq!(recognise("font.64c", &file(2_051, 0x3000)), None);
         assert_eq!(recognise("font.bin", &file(2_050, 0x3000)), None);
+        assert_eq!(recognise("empty.64c", &file(2, 0x3000)), None);
     }
 }

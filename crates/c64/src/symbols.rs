@@ -476,6 +476,26 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_map_is_the_machines() {
+        // Service manual: 64 KiB of RAM, and over it two ROMs of 8 KiB, 4 KiB of registers and 1 KiB of colours.
+        let blocks = Profile::new().memory_blocks;
+        let blocks: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.name, block.start, block.length, block.overlay, block.write, block.execute))
+            .collect();
+        assert_eq!(
+            blocks,
+            [
+                ("RAM", 0x0000, 65_536, false, true, true),
+                ("BASIC_ROM", 0xa000, 8_192, true, false, true),
+                ("KERNAL_ROM", 0xe000, 8_192, true, false, true),
+                ("IO", 0xd000, 4_096, true, true, false),
+                ("COLOR_RAM", 0xd800, 1_024, true, true, false),
+            ]
+        );
+    }
+
+    #[test]
     fn well_known_addresses_have_their_names() {
         // Addresses that every C64 program uses, from the Programmer's Reference Guide.
         let profile = Profile::new();

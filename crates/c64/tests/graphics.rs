@@ -208,6 +208,23 @@ fn palettes_are_one_to_256_colors() {
     assert!(Palette::new(vec![[0; 3]; 256]).is_ok());
 }
 
+#[test]
+fn the_default_palette_is_peptos() {
+    // In the order of the VIC-II's colour numbers, as published in 2001.
+    let published = [
+        "000000", "ffffff", "68372b", "70a4b2", "6f3d86", "588d43", "352879", "b8c76f", "6f4f25", "433900", "9a6759",
+        "444444", "6c6c6c", "9ad284", "6c5eb5", "959595",
+    ];
+    assert_eq!(PEPTO.to_vec(), published.map(|text| Palette::parse(0, text).unwrap()).to_vec());
+    assert_eq!(Palette::default().colors(), PEPTO);
+}
+
+#[test]
+fn a_color_register_has_four_bits() {
+    // The upper four read as ones on the machine.
+    assert_eq!([0x00, 0x0f, 0xf6, 0x10].map(|byte| Color::of_register(byte).index()), [0, 15, 6, 0]);
+}
+
 /// What a reader of the file sees: palette, indices.
 fn read(png: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut decoder = png::Decoder::new(std::io::Cursor::new(png));
@@ -235,6 +252,15 @@ fn the_file_holds_the_indices_and_the_palette() {
     assert_eq!(palette, PEPTO.concat());
     assert_eq!(pixels, [3, 3, 3, 3, 2, 2, 2, 2].repeat(8));
     assert_eq!(file.png.windows(4).filter(|chunk| chunk == b"IDAT").count(), 1);
+
+    // What stands just behind the palette is not in it: index 2 is the first that a palette of two colours lacks.
+    let of_two = |screen: u8| {
+        let picture = hires_bitmap(Bitmap { grid: grid(1, 1) }, &[0x0f; 8], &[screen]).unwrap();
+        let file = encode(&picture, &Palette::new(vec![[1, 2, 3], [4, 5, 6]]).unwrap()).unwrap();
+        (file.palette_size, file.unmapped_indices, file.unmapped_pixels)
+    };
+    assert_eq!(of_two(0x01), (2, vec![], 0));
+    assert_eq!(of_two(0x12), (3, vec![2], 32));
 
     // A palette of one colour is continued with black up to index 3.
     let file = encode(&picture, &Palette::new(vec![[1, 2, 3]]).unwrap()).unwrap();

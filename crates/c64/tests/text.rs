@@ -62,6 +62,7 @@ fn a_prefix_counts_the_text_or_itself_too() {
 
 #[test]
 fn exactly_one_length_mode_is_needed() {
+    assert_eq!(Length::of(Some(1), None, None, false), Ok(Length::Fixed(1)));
     assert_eq!(Length::of(Some(2), None, None, false), Ok(Length::Fixed(2)));
     assert_eq!(Length::of(None, Some(255), None, true), Ok(Length::Terminator(255)));
     assert_eq!(Length::of(None, None, Some(2), true), Ok(Length::Prefix { size: 2, includes_self: true }));
@@ -94,6 +95,12 @@ fn bit_7_is_kept_removed_or_reverse_video() {
     );
     assert_eq!(forms(&[0x81, 0xe0], screen, HighBit::Strip), own("A{GRAPHIC_60}", "{A:$81}{GRAPHIC_60:$E0}"));
     assert_eq!(forms(&[0x81, 0x01], screen, HighBit::AnnotateReverse), own("AA", "{REV A:$81}{A:$01}"));
+    // Reverse video begins with bit 7 alone, screen code 0 (`@`), and 7f is the last one without.
+    assert_eq!(forms(&[0x80, 0x3f], screen, HighBit::AnnotateReverse), own("@?", "{REV @:$80}{?:$3F}"));
+    assert_eq!(forms(&[0x80, 0x3f], screen, HighBit::Exact), own("@?", "{REV @:$80}{?:$3F}"));
+    assert!(
+        !Encoding::ScreenCodeUpper.entry(0x7f).reverse_video && Encoding::ScreenCodeUpper.entry(0x80).reverse_video
+    );
     assert_eq!(forms(&[0xc1, 0xa0], Encoding::PetsciiUpper, HighBit::Strip), own("A ", "{A:$C1}{ :$A0}"));
     let mut petscii = options(Length::Fixed(1));
     petscii.high_bit = HighBit::AnnotateReverse;
@@ -190,6 +197,7 @@ fn a_search_says_how_it_ended() {
     assert_eq!(found(memory, &options(Length::Terminator(0)), text("HELLO"), 1, 9), (vec![12], false, 0));
     assert_eq!(found(b"\x02HI", &options(PREFIX), text("HI"), 1, 9), (vec![0], false, 2));
     assert_eq!(found(memory, &options(Length::Fixed(2)), Query::Bytes(b"LO".to_vec()), 1, 9), (vec![3, 15], false, 0));
+    assert_eq!(found(memory, &options(Length::Fixed(2)), Query::Bytes(b"LO".to_vec()), 1, 1), (vec![3], true, 0));
 }
 
 #[test]
