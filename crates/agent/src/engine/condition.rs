@@ -318,6 +318,8 @@ mod tests {
         assert_eq!(holds(json!({"all": [no, unreadable]}), 0x8000_0000), Ok(false));
         assert!(holds(json!({"all": [yes, unreadable]}), 0x8000_0000).is_err());
         assert_eq!(holds(json!({"all": [yes, {"any": [no, yes]}]}), 0x8000_0000), Ok(true));
+        assert_eq!(holds(json!({"all": [yes, yes]}), 0x8000_0000), Ok(true));
+        assert_eq!(holds(json!({"any": [no, no]}), 0x8000_0000), Ok(false));
     }
 
     #[test]
@@ -330,6 +332,11 @@ mod tests {
         assert_eq!(code(register("al", -1), Bitness::Bits64), ErrorCode::InvalidCondition);
         assert_eq!(code(register("zf", 2), Bitness::Bits64), ErrorCode::InvalidCondition);
         assert!(compiled(register("al", 255), Bitness::Bits64).is_ok());
+        // Eight bits hold -128 to 127, or 0 to 255 as bits.
+        let signed = |value: i64| json!({"register": "al", "op": "==", "value": value, "signed": true});
+        assert_eq!(code(signed(-129), Bitness::Bits64), ErrorCode::InvalidCondition);
+        assert_eq!(code(signed(256), Bitness::Bits64), ErrorCode::InvalidCondition);
+        assert!(compiled(signed(-128), Bitness::Bits64).is_ok() && compiled(signed(255), Bitness::Bits64).is_ok());
         let memory = |at: &str| json!({"memory": at, "size": 4, "op": "==", "value": 0});
         assert_eq!(code(memory("0x50"), Bitness::Bits64), ErrorCode::AddressUnmapped);
         assert!(compiled(memory("0x40"), Bitness::Bits64).is_ok());

@@ -98,6 +98,19 @@ fn a_launch_refuses_what_it_may_not_start() {
 }
 
 #[test]
+fn arguments_and_variables_of_a_launch_are_counted_together() {
+    let most = limits::MAX_LAUNCH_STRINGS;
+    let with = |args: usize, env: usize| Launch {
+        args: Some(vec![String::new(); args]),
+        env: Some((0..env).map(|index| (format!("V{index}"), String::new())).collect()),
+        ..launch()
+    };
+    assert_eq!(fresh(options()).refused(with(most, 1)), ErrorCode::LimitExceeded);
+    assert_eq!(fresh(options()).refused(with(1, most)), ErrorCode::LimitExceeded);
+    assert!(fresh(options()).ask(with(most - 1, 1)).is_ok());
+}
+
+#[test]
 fn attach_finds_a_process_or_says_why_not() {
     let mut rig = fresh(options());
     assert_eq!(rig.refused(Attach { pid: None, name: None }), ErrorCode::InvalidParams);
@@ -395,6 +408,38 @@ fn a_breakpoint_set_again_is_updated_and_keeps_its_hits() {
     assert!(rig.go().0.unwrap().notes.iter().any(|note| note.contains("one_shot")));
     rig.go_to_end();
     assert_eq!(rig.fake().code_now(), rig.fake().image());
+}
+
+#[test]
+fn a_program_counter_that_was_set_is_where_the_stop_is() {
+    let mut rig = rig();
+    let worker = u64::from(rig.engine.platform.labels["worker"]);
+    let before = rig.ok(GetStatus {});
+    let Reply::Status(before) = before else { panic!() };
+    assert_ne!(before.live.pc.unwrap().0, VirtAddr::new(worker));
+    rig.ok(SetRegisters { registers: [("eip".to_owned(), IntValue::from(worker))].into(), thread: None });
+    let Reply::Status(after) = rig.ok(GetStatus {}) else { panic!() };
+    assert_eq!(after.live.pc.unwrap().0, VirtAddr::new(worker));
+}
+
+#[test]
+fn a_watchpoints_condition_reads_memory() {
+    let mut rig = rig();
+    let condition = Condition::Memory {
+        memory: AddrExpr(format!("{:#x}", DATA + WORK)),
+        size: 4,
+        op: CompareOp::Eq,
+        value: IntValue::from(5),
+        signed: false,
+    };
+    rig.ok(SetWatchpoint { condition: Some(condition), ..watch(WORK, WatchMode::Write) });
+    // Six executions count from 0; the watchpoint sees the memory after the access.
+    let (report, live) = rig.go();
+    assert_eq!(live.reason.as_deref(), Some("watchpoint@slot0"));
+    assert!(report.unwrap().notes.is_empty());
+    assert_eq!(rig.fake().data(WORK), 5);
+    rig.go_to_end();
+    assert_eq!(rig.fake().data(WORK), 6);
 }
 
 #[test]
