@@ -208,6 +208,8 @@ mod tests {
         assert!(prg.from_address(0).is_err() && prg.from_address(u64::MAX).is_err());
         assert!(Prg::new(&[1]).unwrap_err().message.contains("1 bytes"));
         assert!(Prg::new(&[0, 0xff]).unwrap().from_address(0xff00).is_err());
+        // The last byte of memory can be loaded, and nothing behind it.
+        assert_eq!(Prg::new(&[0xff, 0xff, 1]).unwrap().from_address(0xffff).unwrap(), [1]);
         assert!(Prg::new(&[0xff, 0xff, 1, 2]).unwrap_err().message.contains("where 1 are left"));
     }
 
@@ -217,6 +219,7 @@ mod tests {
         let parts = parts(&koala, true).unwrap();
         assert_eq!(parts.recognised.to_string(), "a Koala picture that loads at $6000");
         assert_eq!((parts.bitmap.len(), parts.screen.len(), parts.color.unwrap().len()), (8_000, 1_000, 1_000));
+        assert_eq!(parts.bitmap, &koala[2..8_002]);
         assert_eq!(parts.screen.first(), Some(&byte_at(8_000)));
         assert_eq!(parts.color.unwrap().first(), Some(&byte_at(9_000)));
         assert_eq!(parts.background, Some(Color::of_register(byte_at(10_000))));
@@ -241,7 +244,8 @@ mod tests {
              10,002 without its background"
         );
         assert!(parts(&[], false).is_err());
-        assert_eq!(recognise("font.64C", &file(2_050, 0x3000)).unwrap().form, Form::Charset);
+        let charset = recognise("font.64C", &file(2_050, 0x3000)).unwrap();
+        assert_eq!(charset.to_string(), "a character set with a load address that loads at $3000");
         assert_eq!(recognise("font.64c", &file(2_051, 0x3000)), None);
         assert_eq!(recognise("font.bin", &file(2_050, 0x3000)), None);
         assert_eq!(recognise("empty.64c", &file(2, 0x3000)), None);

@@ -169,6 +169,12 @@ fn multicolor_sprites_share_d025_and_d026() {
     assert_eq!(picture.pixels, [9, 9, 3, 3, 7, 7, 4, 4].repeat(3 * 21));
     // A quarter of 24 x 21.
     assert_eq!(picture.transparent, 24 * 21 / 4);
+    // One transparent pair of four in any place, and none.
+    for (bits, pairs) in
+        [(0b0001_0101, 1), (0b0100_0101, 1), (0b0101_0001, 1), (0b0101_0100, 1), (0b1110_0111, 0), (0, 4)]
+    {
+        assert_eq!(sprites(&sheet, &[bits; 63]).unwrap().transparent, 63 * 2 * pairs, "{bits:08b}");
+    }
 }
 
 #[test]
@@ -266,6 +272,10 @@ fn the_file_holds_the_indices_and_the_palette() {
     let file = encode(&picture, &Palette::new(vec![[1, 2, 3]]).unwrap()).unwrap();
     assert_eq!(read(&file.png), ([vec![1, 2, 3], vec![0; 9]].concat(), [3, 3, 3, 3, 2, 2, 2, 2].repeat(8)));
     assert_eq!((file.palette_size, file.unmapped_indices, file.unmapped_pixels), (4, vec![2, 3], 64));
+    // A colour is used when one pixel has it.
+    let dot = hires_bitmap(Bitmap { grid: grid(1, 1) }, &[0x7f, 255, 255, 255, 255, 255, 255, 255], &screen).unwrap();
+    let file = encode(&dot, &Palette::new(vec![[7; 3]; 3]).unwrap()).unwrap();
+    assert_eq!((file.used_indices, file.unmapped_indices, file.unmapped_pixels), (vec![2, 3], vec![3], 1));
     // One of 256 is kept whole.
     let large = encode(&picture, &Palette::new(vec![[9; 3]; 256]).unwrap()).unwrap();
     assert_eq!((large.palette_size, read(&large.png).0.len()), (256, 768));

@@ -42,15 +42,18 @@ fn a_terminator_is_consumed_but_not_shown() {
     assert_eq!(records.iter().map(|record| record.included_in_text).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(records[2].lossless_fragment, "{CONTROL_00:$00}");
     let open = decode(b"HI", &options).unwrap();
+    assert_eq!(open.plain, "HI");
     assert_eq!((open.terminated, open.warnings), (false, vec!["terminator 0x00 was not found".to_owned()]));
     assert_eq!(decode(b"", &options).unwrap().consumed, b"");
 }
 
 #[test]
 fn a_prefix_counts_the_text_or_itself_too() {
-    let decoded = |bytes: &[u8], size, includes_self| {
+    let decoded = |bytes: &[u8], size, includes_self| -> Result<(String, usize), String> {
         let options = options(Length::Prefix { size, includes_self });
-        decode(bytes, &options).map(|text| (text.plain.clone(), text.consumed.len())).map_err(|problem| problem.message)
+        let text = decode(bytes, &options).map_err(|problem| problem.message)?;
+        assert!(!text.terminated && text.warnings.is_empty());
+        Ok((text.plain.clone(), text.consumed.len()))
     };
     assert_eq!(decoded(b"\x02HI!", 1, false), Ok(("HI".to_owned(), 3)));
     assert_eq!(decoded(b"\x03\x00HI", 2, true), Ok(("H".to_owned(), 3)));
@@ -157,6 +160,7 @@ fn what_would_be_too_long_is_refused_and_not_cut() {
     let last = text.records(1).next().unwrap();
     assert_eq!((last.plain_fragment.as_str(), last.token_expanded), ("{CONTROL_00}", false));
     assert!(decode(&vec![0; limits::MAX_C64_TEXT_BYTES + 1], &options).is_err());
+    assert!(decode(&vec![0; limits::MAX_C64_TEXT_BYTES], &options).is_ok());
 }
 
 #[test]
@@ -192,6 +196,8 @@ fn a_search_says_how_it_ended() {
     assert_eq!(found(memory, &options(Length::Fixed(5)), text("HELLO"), 1, 9), (vec![0, 12], false, 4));
     assert_eq!(found(memory, &options(Length::Fixed(5)), text("HELLO"), 1, 2), (vec![0, 12], true, 0));
     assert_eq!(found(memory, &options(Length::Fixed(5)), text("HELLO"), 5, 9), (vec![0], false, 1));
+    // The last byte of all is a character too: 255 is 126, pi.
+    assert_eq!(found(b"A\xffB", &options(Length::Fixed(2)), text("\u{3C0}B"), 1, 9), (vec![1], false, 1));
     assert_eq!(found(memory, &options(Length::Terminator(0)), text("WORLD"), 1, 9), (vec![6], false, 0));
     // The text that has no terminator is one too.
     assert_eq!(found(memory, &options(Length::Terminator(0)), text("HELLO"), 1, 9), (vec![12], false, 0));
@@ -213,6 +219,8 @@ fn a_search_that_cannot_be_made_is_refused() {
     assert_eq!(refused(text("A"), 1, 0), "max_results must be a positive integer");
     assert_eq!(refused(text("A"), 1, 1_001), "max_results must not exceed 1000");
     assert!(refused(text(&"A".repeat(4_097)), 1, 1).contains("at most 4096"));
+    let longest = Search { query: text(&"A".repeat(4_096)), stride: 1, max_results: 1_000 };
+    assert!(search(b"A", &options(Length::Fixed(1)), &longest).unwrap().matches.is_empty());
 }
 
 /// The bytes that a lossless text names: what stands between `:$` and `}` of each fragment.
