@@ -205,6 +205,71 @@ fn words(map: &mut Map<String, Value>) {
     }
 }
 
+/// The forms that an argument may have, when it is more than a plain value.
+pub fn forms(schema: &Value) -> Option<String> {
+    if let Some(choices) = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(key)?.as_array()) {
+        let forms: Vec<String> = choices.iter().filter_map(|choice| forms(choice).or_else(|| plain(choice))).collect();
+        return Some(forms.join(" or "));
+    }
+    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+        let words: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_str().unwrap_or_default())).collect();
+        return Some(words.join(" or "));
+    }
+    if let Some(items) = schema.get("items") {
+        return Some(format!("a list, each item {}", forms(items).or_else(|| plain(items))?));
+    }
+    let properties = schema.get("properties")?.as_object()?;
+    let required = schema.get("required").and_then(Value::as_array);
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for (name, property) in properties {
+        match property.get("const") {
+            Some(word) => first.push(format!("\"{name}\": {word}")),
+            None if required.is_some_and(|required| required.iter().any(|field| field == name.as_str())) => {
+                first.push(format!("\"{name}\""));
+            }
+            None => others.push(format!("\"{name}\"?")),
+        }
+    }
+    first.sort_by_key(|field| !field.contains(": "));
+    first.append(&mut others);
+    Some(format!("`{{{}}}`", first.join(", ")))
+}
+
+/// The type of a plain value.
+fn plain(schema: &Value) -> Option<String> {
+    match schema.get("type")? {
+        Value::String(kind) => Some(kind.clone()),
+        Value::Array(kinds) => Some(kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")),
+        _ => None,
+    }
+}
+
+/// A message of the JSON reader without the names of our types, which say nothing to whoever wrote the JSON.
+pub fn without_type_names(message: &str) -> String {
+    let mut text = message.to_owned();
+    for (kind, plain) in [
+        ("data did not match any variant of untagged enum ", "this is none of its forms"),
+        ("internally tagged enum ", "an object"),
+        ("adjacently tagged enum ", "an object"),
+        ("unit struct ", "null"),
+        ("newtype struct ", "one value"),
+        ("tuple struct ", "a list"),
+        ("struct variant ", "an object"),
+        ("tuple variant ", "a list"),
+        ("newtype variant ", "one value"),
+        ("unit variant ", "a word"),
+        ("struct ", "an object"),
+        ("enum ", "a word"),
+    ] {
+        while let Some((before, behind)) = text.split_once(kind) {
+            let name = behind.find(|c: char| !(c.is_alphanumeric() || "_:<>".contains(c))).unwrap_or(behind.len());
+            let rest = behind.get(name..).unwrap_or_default();
+            text = format!("{before}{plain}{rest}");
+        }
+    }
+    text
+}
+
 /// One line that names the arguments of an input schema.
 pub fn usage(schema: &Map<String, Value>) -> String {
     let required: Vec<&str> =
@@ -270,6 +335,41 @@ mod tests {
         /// Left out.
         #[serde(skip_serializing_if = "Option::is_none")]
         sometimes: Option<u32>,
+    }
+
+    #[test]
+    fn forms_are_told_as_they_are_written() {
+        let kinds = json!({"oneOf": [
+            {"type": "object", "properties": {"kind": {"const": "main"}}, "required": ["kind"]},
+            {
+                "type": "object",
+                "properties": {"ids": {"type": "array"}, "kind": {"const": "overlay"}, "more": {}},
+                "required": ["ids", "kind"]
+            },
+        ]});
+        let both = r#"`{"kind": "main"}` or `{"kind": "overlay", "ids", "more"?}`"#;
+        assert_eq!(forms(&kinds).unwrap(), both);
+        assert_eq!(forms(&json!({"type": "array", "items": kinds})).unwrap(), format!("a list, each item {both}"));
+        assert_eq!(forms(&json!({"type": "string", "enum": ["a", "b"]})).unwrap(), "`a` or `b`");
+        assert_eq!(forms(&json!({"type": "integer"})), None);
+    }
+
+    #[test]
+    fn a_message_has_no_names_of_types() {
+        for (message, wanted) in [
+            (
+                "invalid type: string \"x\", expected internally tagged enum Wanted",
+                "invalid type: string \"x\", expected an object",
+            ),
+            (
+                "invalid length 1, expected struct Seed with 3 elements",
+                "invalid length 1, expected an object with 3 elements",
+            ),
+            ("data did not match any variant of untagged enum AddrExpr", "this is none of its forms"),
+            ("unknown variant `a`, expected `b` or `c`", "unknown variant `a`, expected `b` or `c`"),
+        ] {
+            assert_eq!(without_type_names(message), wanted);
+        }
     }
 
     #[test]

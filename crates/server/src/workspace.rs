@@ -67,6 +67,19 @@ impl Workspace {
     /// `path_refused` for a path that leads out; `file_not_found`; `file_refused` for what is no regular file, is empty, or
     /// has more than `most` bytes.
     pub fn open_file(&self, path: &str, most: u64) -> Result<Opened, ToolError> {
+        let opened = self.open_any_file(path, most)?;
+        if opened.size == 0 {
+            let empty = ToolError::new(ErrorCode::FileRefused, format!("`{path}` is empty: it has 0 bytes"));
+            return Err(empty.hint("name a file with something in it"));
+        }
+        Ok(opened)
+    }
+
+    /// Opens a file for reading, an empty one too.
+    ///
+    /// # Errors
+    /// As `open_file`.
+    pub fn open_any_file(&self, path: &str, most: u64) -> Result<Opened, ToolError> {
         let relative = self.relative(path)?;
         let failed = |error: io::Error| self.refusal(path, &error);
         // Asked by name first: opening a pipe or a device may already do something.
@@ -84,12 +97,9 @@ impl Workspace {
         let metadata = file.metadata().map_err(failed)?;
         check_kind(path, metadata.is_file(), metadata.is_dir())?;
         let size = metadata.len();
-        let refused = |what: String| ToolError::new(ErrorCode::FileRefused, what);
-        if size == 0 {
-            return Err(refused(format!("`{path}` is empty: it has 0 bytes")).hint("name a file with something in it"));
-        }
         if size > most {
-            return Err(refused(format!("`{path}` has {size} bytes; {most} are allowed"))
+            let large = format!("`{path}` has {size} bytes; {most} are allowed");
+            return Err(ToolError::new(ErrorCode::FileRefused, large)
                 .hint("name a smaller file")
                 .detail("limit", most)
                 .detail("size", size));
@@ -128,6 +138,43 @@ impl Workspace {
             drop(folder.remove_file(&temporary));
         }
         written
+    }
+
+    /// Refuses what would replace a file that is read from: `source` itself, or another name of it, at `relative` or below.
+    ///
+    /// # Errors
+    /// `generated-path-failure`; those of opening `source`.
+    pub fn refuse_to_replace(&self, relative: &Path, source: &str) -> Result<(), ToolError> {
+        let source_file = self.open_any_file(source, u64::MAX)?.identity;
+        let Some(found) = self.same_file_below(relative, &source_file) else { return Ok(()) };
+        Err(ToolError::new(
+            ErrorCode::GeneratedPathFailure,
+            format!(
+                "{} is `{source}` itself, by this or another name, and would be replaced",
+                self.root.join(found).display()
+            ),
+        )
+        .hint("nothing was changed; move that file away, or make it a copy instead of a hard link"))
+    }
+
+    /// The path of a file at `relative` or below it that is the same as another.
+    fn same_file_below(&self, relative: &Path, wanted: &Identity) -> Option<PathBuf> {
+        let mut left = vec![relative.to_owned()];
+        while let Some(path) = left.pop() {
+            // What cannot be looked at is refused where it is written to.
+            let Ok(found) = self.folder.symlink_metadata(&path) else { continue };
+            if found.is_dir() {
+                let names = self.folder.read_dir(&path).into_iter().flatten().flatten();
+                left.extend(names.map(|entry| path.join(entry.file_name())));
+            } else if found.is_file()
+                && let Ok(file) = self.folder.open(&path)
+                && let Ok(identity) = Identity::of(&file.into_std())
+                && (identity.device, identity.file) == (wanted.device, wanted.file)
+            {
+                return Some(path);
+            }
+        }
+        None
     }
 
     /// Where a file will be made: its path from the root. Nothing is written yet.
@@ -271,10 +318,23 @@ impl Workspace {
         }
     }
 
+    /// What stands where a folder above a path should be.
+    fn obstacle(&self, relative: &Path) -> Option<String> {
+        let above: Vec<&Path> = relative.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+        let (at, found) = above
+            .into_iter()
+            .rev()
+            .map_while(|above| Some((above, self.folder.symlink_metadata(above).ok()?)))
+            .find(|(above, found)| !found.is_dir() && !self.folder.metadata(above).is_ok_and(|end| end.is_dir()))?;
+        let what = if found.is_symlink() { "a link that leads to no folder of the workspace" } else { "no folder" };
+        Some(format!("{} is {what}", self.root.join(at).display()))
+    }
+
     fn unwritable(&self, relative: &Path, error: &io::Error) -> ToolError {
+        let why = self.obstacle(relative).unwrap_or_else(|| error.to_string());
         ToolError::new(
             ErrorCode::GeneratedPathFailure,
-            format!("{} cannot be written: {error}", self.root.join(relative).display()),
+            format!("{} cannot be written: {why}", self.root.join(relative).display()),
         )
         .hint("nothing was changed there; check rights and free space, and that no link below `analysis` leads out")
     }

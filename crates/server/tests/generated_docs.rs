@@ -109,6 +109,26 @@ fn field(page: &mut String, depth: usize, name: &str, schema: &Value, required: 
     for (name, property) in inner["properties"].as_object().into_iter().flatten().filter(|_| depth < 3) {
         field(page, depth + 1, name, property, false);
     }
+    for form in forms_of(inner).iter().filter(|_| depth < 3) {
+        let fields = form["properties"].as_object().into_iter().flatten();
+        let (words, others): (Vec<_>, Vec<_>) = fields.partition(|(_, property)| property["const"].is_string());
+        let words: Vec<String> = words.iter().map(|(name, word)| format!("\"{name}\": {}", word["const"])).collect();
+        if words.is_empty() {
+            continue;
+        }
+        let with = if others.is_empty() { "nothing more." } else { "also:" };
+        writeln!(page, "{}- `{{{}}}`, {with}", "  ".repeat(depth + 1), words.join(", ")).unwrap();
+        for (name, property) in others {
+            let required = form["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()));
+            field(page, depth + 2, name, property, required);
+        }
+    }
+}
+
+/// The forms that a value may have.
+fn forms_of(schema: &Value) -> &[Value] {
+    let forms = ["oneOf", "anyOf"].iter().find_map(|key| schema[key].as_array());
+    forms.map(Vec::as_slice).unwrap_or_default()
 }
 
 fn kind(schema: &Value) -> String {
@@ -126,7 +146,32 @@ fn kind(schema: &Value) -> String {
         Value::String(kind) if kind == "array" => format!("list of {}", kind_of_items(&schema["items"])),
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ if forms_of(schema).iter().all(|form| form["properties"].is_object()) && !forms_of(schema).is_empty() => {
+            "object of one of these forms".to_owned()
+        }
+        _ if !forms_of(schema).is_empty() => forms_of(schema).iter().map(kind).collect::<Vec<_>>().join(" or "),
         _ => "any".to_owned(),
+    }
+}
+
+#[test]
+fn an_argument_with_several_forms_shows_them() {
+    let mut page = String::new();
+    let tool = retroscope::tools::find("nds_search_pattern").unwrap();
+    describe(&mut page, tool);
+    for line in [
+        "- `scope` (object of one of these forms, required): Where; a hit lies wholly inside one component.\n  - `{\"kind\": \"whole-rom\"}`, nothing more.\n",
+        "  - `{\"kind\": \"byte-signature\"}`, also:\n    - `signature` (string, required): Hex pairs; `??` is any byte.\n",
+        "    - `endian` (`little` or `big`, required): \n",
+    ] {
+        assert!(page.contains(line), "{line}{page}");
+    }
+    for group in GROUPS.iter().filter(|group| group.name.starts_with("nds")) {
+        for tool in group.tools {
+            for (name, argument) in (tool.input_schema)()["properties"].as_object().unwrap() {
+                assert_ne!(kind(argument), "any", "{} {name}", tool.name);
+            }
+        }
     }
 }
 

@@ -49,6 +49,11 @@ async fn the_page_shows_what_the_tools_answer() {
     let context = context(folder.path(), None);
     let session = session();
     assert!(session.len() >= 10, "{} commands with answers", session.len());
+    // Each tool of the profile's group on ROMs is shown at work.
+    let nds = retroscope::tools::GROUPS.iter().find(|group| group.name == "nds").unwrap();
+    for tool in nds.tools {
+        assert!(session.iter().any(|(shown, ..)| *shown == tool.name), "{} is not shown", tool.name);
+    }
     for (tool, arguments, shown) in session {
         let told = answer(tool_call(&context, tool, arguments.clone()).await.unwrap());
         assert!(has(&told, &shown), "{tool} {arguments}: the page shows\n{shown:#}\nand the answer is\n{told:#}");

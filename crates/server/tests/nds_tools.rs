@@ -61,7 +61,7 @@ fn joined(parts: &[Value], path: &str) -> Vec<Value> {
 #[tokio::test]
 async fn parts_of_an_answer_make_the_whole_one() {
     let (_whole_folder, whole) = world(None);
-    let (_small_folder, small) = world(Some(4_000));
+    let (_small_folder, small) = world(Some(5_000));
     let at = json!({"rom": "rom.nds", "processor": "arm9", "runtimeAddress": "0x020002a0", "mode": "arm"});
     let with = |more: Value| {
         let mut arguments = at.clone();
@@ -363,4 +363,171 @@ async fn scopes_and_seeds_that_cannot_be_are_refused() {
         arguments["seeds"] = seeds;
         assert_eq!(refused(&context, tool, &arguments).await.0, code, "{tool} {}", arguments["scope"]);
     }
+}
+
+#[tokio::test]
+async fn an_argument_of_a_wrong_form_is_named_with_the_forms_it_has() {
+    let (_folder, context) = world(None);
+    for (tool, argument, wrong, words) in [
+        ("nds_search_pattern", "pattern", json!("hello"), vec!["`{\"kind\": \"ascii\", \"text\"}`", "an object"]),
+        ("nds_search_pattern", "pattern", json!({"text": "a"}), vec!["missing field `kind`", "\"byte-signature\""]),
+        ("nds_search_pattern", "scope", json!("whole-rom"), vec!["`{\"kind\": \"whole-rom\"}`"]),
+        ("nds_discover_functions", "scope", json!("main"), vec!["`{\"kind\": \"main\"}`", "\"overlayIds\""]),
+        (
+            "nds_discover_functions",
+            "seeds",
+            json!([1]),
+            vec!["a list, each item `{\"mode\", \"runtimeAddress\", \"overlayId\"?}`"],
+        ),
+        ("nds_find_xrefs", "processor", json!(9), vec!["`arm9` or `arm7`"]),
+        ("nds_analyze_function", "mode", json!("auto"), vec!["`arm` or `thumb`"]),
+    ] {
+        let calls = support::nds::calls("rom.nds");
+        let (_, mut arguments) = calls.into_iter().find(|(name, _)| *name == tool).unwrap();
+        arguments[argument] = wrong;
+        let (code, line) = refused(&context, tool, &arguments).await;
+        assert_eq!(code, "invalid_arguments");
+        assert!(line.contains(&format!("{tool}: `{argument}`: ")), "{line}");
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    }
+    // No name of a type of ours gets out, whatever is wrong with an argument.
+    for (tool, arguments) in support::nds::calls("rom.nds") {
+        let schema = (retroscope::tools::find(tool).unwrap().input_schema)();
+        for name in schema["properties"].as_object().unwrap().keys() {
+            for wrong in [json!(true), json!(1.5), json!("?"), json!({}), json!([{}])] {
+                let mut arguments = arguments.clone();
+                arguments[name] = wrong.clone();
+                let Err(error) = tool_call(&context, tool, arguments).await else { continue };
+                let line = error.line();
+                for word in ["enum ", "struct ", "variant of"] {
+                    assert!(!line.contains(word), "{tool} {name} {wrong}: {line}");
+                }
+                if error.code.word() == "invalid_arguments" {
+                    assert!(line.contains(&format!("`{name}`")), "{tool} {name} {wrong}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_walk_that_leaves_calls_out_is_not_complete() {
+    let (_folder, context) = world(None);
+    let mut arguments = json!({"rom": "rom.nds", "processor": "arm9", "scope": {"kind": "main"}});
+    let all = told(&context, "nds_discover_functions", &arguments).await;
+    assert_eq!((&all["status"], &all["unfollowedCalls"]), (&json!("complete"), &json!(0)));
+    arguments["evidence"] = json!(["program-entry"]);
+    let entry = told(&context, "nds_discover_functions", &arguments).await;
+    assert_eq!((&entry["status"], &entry["totals"]["functions"]), (&json!("partial-coverage"), &json!(1)));
+    // The entry's own code has one `bl`, at 0x02000008, to 0x020002a0.
+    assert_eq!(entry["unfollowedCalls"], 1);
+}
+
+#[tokio::test]
+async fn references_are_counted_apart_from_what_else_is_listed() {
+    let (_folder, context) = world(None);
+    let arguments = json!({"rom": "rom.nds", "processor": "arm9", "targetRuntimeAddress": 0x0200_02a0,
+                           "scope": {"kind": "main"}, "limit": 1, "offset": 1});
+    let found = told(&context, "nds_find_xrefs", &arguments).await;
+    // One reference, one `bx r3` that nothing settles, one component; the part that was asked for has the second of them.
+    assert_eq!((&found["xrefCount"], &found["total"], &found["xrefs"]), (&json!(1), &json!(3), &json!([])));
+}
+
+#[tokio::test]
+async fn bytes_that_hold_no_instruction_are_refused() {
+    let (_folder, context) = world(None);
+    for tool in ["nds_disassemble_range", "nds_list_references"] {
+        // The entry is ARM code, whose instructions have 4 bytes.
+        let mut arguments =
+            json!({"rom": "rom.nds", "processor": "arm9", "runtimeAddress": 0x0200_0000, "mode": "arm"});
+        for (bytes, wanted) in [(2, None), (3, None), (4, Some(4)), (7, Some(4)), (8, Some(8))] {
+            arguments["maxBytes"] = json!(bytes);
+            match wanted {
+                None => {
+                    let (code, line) = refused(&context, tool, &arguments).await;
+                    let why = format!("maxBytes is {bytes}, and the arm instruction at 0x02000000 has 4 bytes");
+                    assert!(code == "disassembly-backend-failure" && line.contains(&why), "{line}");
+                }
+                Some(decoded) => assert_eq!(told(&context, tool, &arguments).await["decodedBytes"], decoded),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn addresses_in_evidence_can_be_read() {
+    let (_folder, context) = world(None);
+    for (tool, arguments) in support::nds::calls("rom.nds") {
+        let mut left = vec![told(&context, tool, &arguments).await];
+        while let Some(value) = left.pop() {
+            match value {
+                Value::Array(list) => left.extend(list),
+                Value::Object(map) => {
+                    for (name, inner) in &map {
+                        // What ends so is a place in memory or in the file, everywhere.
+                        let place =
+                            ["Address", "RomOffset", "Slot", "runtimeStart", "runtimeEnd", "romStart", "romEnd"];
+                        if inner.is_u64() && place.iter().any(|end| name.ends_with(end)) {
+                            let hex = format!("0x{:08x}", inner.as_u64().unwrap());
+                            assert_eq!(map.get(&format!("{name}Hex")), Some(&json!(hex)), "{tool}: {name}");
+                        }
+                    }
+                    left.extend(map.into_iter().map(|(_, inner)| inner));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_rom_is_not_replaced_by_what_is_extracted_from_it() {
+    let (folder, context) = world(None);
+    let arm9 = json!({"rom": "rom.nds", "component": "arm9"});
+    let first = told(&context, "nds_extract_component", &arm9).await;
+    let output = first["output"].as_str().unwrap().to_owned();
+    std::fs::remove_file(&output).unwrap();
+    std::fs::hard_link(folder.path().join("rom.nds"), &output).unwrap();
+    let (code, line) = refused(&context, "nds_extract_component", &arm9).await;
+    assert!(code == "generated-path-failure" && line.contains("is `rom.nds` itself"), "{line}");
+    assert_eq!(std::fs::read(&output).unwrap(), ROM);
+    // A folder that has it somewhere below is not replaced either, by whatever name the ROM is given.
+    let whole = told(&context, "nds_extract_analysis_bundle", &json!({"rom": "rom.nds"})).await;
+    let inside = std::path::Path::new(whole["outputRoot"].as_str().unwrap()).join("below/rom.nds");
+    std::fs::create_dir(inside.parent().unwrap()).unwrap();
+    std::fs::rename(folder.path().join("rom.nds"), &inside).unwrap();
+    let inside = inside.to_str().unwrap();
+    let (code, line) = refused(&context, "nds_extract_analysis_bundle", &json!({"rom": inside})).await;
+    assert!(code == "generated-path-failure" && line.contains("would be replaced"), "{line}");
+    assert_eq!(std::fs::read(inside).unwrap(), ROM);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_stands_in_the_way_of_an_output_is_told() {
+    let (folder, context) = world(None);
+    let sha16 = told(&context, "nds_inspect_rom", &json!({"rom": "rom.nds"})).await["sha256"].as_str().unwrap()[..16]
+        .to_owned();
+    let above = folder.path().join("analysis/generated/nds");
+    std::fs::create_dir_all(&above).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    for tool in ["nds_extract_component", "nds_extract_analysis_bundle"] {
+        let mut arguments = json!({"rom": "rom.nds"});
+        if tool == "nds_extract_component" {
+            arguments["component"] = json!("arm9");
+        }
+        for target in [outside.path(), std::path::Path::new("nowhere")] {
+            std::os::unix::fs::symlink(target, above.join(&sha16)).unwrap();
+            let (code, line) = refused(&context, tool, &arguments).await;
+            std::fs::remove_file(above.join(&sha16)).unwrap();
+            let what = format!("analysis/generated/nds/{sha16} is a link that leads to no folder of the workspace");
+            assert!(code == "generated-path-failure" && line.contains(&what), "{line}");
+        }
+        std::fs::write(above.join(&sha16), "").unwrap();
+        let (_, line) = refused(&context, tool, &arguments).await;
+        std::fs::remove_file(above.join(&sha16)).unwrap();
+        assert!(line.contains(&format!("analysis/generated/nds/{sha16} is no folder")), "{line}");
+    }
+    assert!(std::fs::read_dir(outside.path()).unwrap().next().is_none());
 }

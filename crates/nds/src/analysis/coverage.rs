@@ -37,7 +37,7 @@ impl Covered<'_, '_> {
     pub fn status(&self) -> &'static str {
         if !self.reasons.is_empty() {
             "truncated"
-        } else if self.scan.lost_calls > 0
+        } else if self.scan.unfollowed_calls() > 0
             || self.coverage.is_empty()
             || self.coverage.iter().any(|part| part.status != "scanned")
         {

@@ -229,8 +229,8 @@ pub struct Discovery {
     pub totals: DiscoveryTotals,
     /// Indirect calls and branches that were reached and whose target is not proven.
     pub unresolved_indirect_calls: UnresolvedSites,
-    /// Direct calls that were reached and whose target cannot be followed: out of scope, ambiguous, not decodable, or no
-    /// memory that the ROM tells of.
+    /// Direct calls that were reached and not followed: their target is out of scope, ambiguous, not decodable, or no memory
+    /// that the ROM tells of; or they are no evidence here, and nothing else reached the target.
     pub unfollowed_calls: u64,
     /// Addresses that look like functions and that no proof reaches, for the caller to look at and give as seeds.
     pub seed_candidates: Paged<SeedCandidate>,
@@ -462,7 +462,7 @@ impl<'a, 'r> Graphs<'a, 'r> {
             coverage: covered.coverage.clone(),
             truncation_reasons: reasons,
             unresolved_indirect_calls: unresolved_sites(code, &covered.scan, request.sites.offset, request.sites.limit),
-            unfollowed_calls: covered.scan.lost_calls,
+            unfollowed_calls: covered.scan.unfollowed_calls(),
             seed_candidates: {
                 let found = candidates::present(code, &candidates::of(code, &covered.scan));
                 request.candidates.of(&found, |candidate| *candidate)

@@ -68,7 +68,10 @@ pub(crate) struct Line {
 }
 
 /// Decodes in a straight line from `start`.
-pub(crate) fn line(code: &Code<'_>, start: At, max_instructions: u64, max_bytes: u64) -> Line {
+///
+/// # Errors
+/// `disassembly-backend-failure` when not even the first instruction has room in `max_bytes`.
+pub(crate) fn line(code: &Code<'_>, start: At, max_instructions: u64, max_bytes: u64) -> Result<Line, Refusal> {
     let mut line = Line { insns: Vec::new(), status: "complete", bytes: 0, stop: start.address };
     while (line.insns.len() as u64) < max_instructions {
         match code.decode(At { address: line.stop, ..start }) {
@@ -76,6 +79,18 @@ pub(crate) fn line(code: &Code<'_>, start: At, max_instructions: u64, max_bytes:
                 line.bytes += u64::from(insn.size);
                 line.stop = insn.end();
                 line.insns.push(insn);
+            }
+            Ok(insn) if line.insns.is_empty() => {
+                return Err(Refusal::new(
+                    "disassembly-backend-failure",
+                    format!(
+                        "maxBytes is {max_bytes}, and the {} instruction at 0x{:08x} has {} bytes",
+                        start.mode.word(),
+                        start.address,
+                        insn.size
+                    ),
+                    "Allow 4 bytes at least: no instruction of either mode has more.",
+                ));
             }
             Ok(_) => break,
             Err(why) => {
@@ -90,7 +105,7 @@ pub(crate) fn line(code: &Code<'_>, start: At, max_instructions: u64, max_bytes:
             }
         }
     }
-    line
+    Ok(line)
 }
 
 /// One instruction, with its text and what its target means.
@@ -115,7 +130,7 @@ pub(crate) fn show(code: &Code<'_>, part: u32, insn: &Insn) -> Instruction {
 /// Decodes in a straight line.
 ///
 /// # Errors
-/// `unknown-overlay-id`, or `disassembly-backend-failure` for a misaligned address.
+/// `unknown-overlay-id`, or `disassembly-backend-failure` for a misaligned address and for too few bytes.
 pub fn disassemble_range(rom: &Rom, request: &LinearRequest) -> Result<Disassembly, Refusal> {
     let code = Code::of(rom, request.place.processor);
     Ok(match choose(rom, &code, &request.place)? {
@@ -128,7 +143,7 @@ pub fn disassemble_range(rom: &Rom, request: &LinearRequest) -> Result<Disassemb
             stop_address: None,
         },
         Chosen::Ready(at) => {
-            let line = line(&code, at, request.max_instructions, request.max_bytes);
+            let line = line(&code, at, request.max_instructions, request.max_bytes)?;
             Disassembly {
                 status: line.status,
                 source: code.source(at),

@@ -168,7 +168,7 @@ pub struct References {
 /// address or not: the status tells.
 ///
 /// # Errors
-/// `unknown-overlay-id`, or `disassembly-backend-failure` for a misaligned address.
+/// `unknown-overlay-id`, or `disassembly-backend-failure` for a misaligned address and for too few bytes.
 pub fn list_references(rom: &Rom, request: &LinearRequest) -> Result<References, Refusal> {
     let code = Code::of(rom, request.place.processor);
     Ok(match choose(rom, &code, &request.place)? {
@@ -181,7 +181,7 @@ pub fn list_references(rom: &Rom, request: &LinearRequest) -> Result<References,
             references: Vec::new(),
         },
         Chosen::Ready(at) => {
-            let line = line(&code, at, request.max_instructions, request.max_bytes);
+            let line = line(&code, at, request.max_instructions, request.max_bytes)?;
             let references = line.insns.iter().filter_map(|insn| {
                 let raw = of(&code, at.part, insn)?;
                 Some(present(rom, &code, At { address: insn.address, ..at }, insn, &raw))

@@ -205,7 +205,9 @@ pub(crate) struct Scan<'c, 'r> {
     /// Direct calls of a `bx rX` whose register holds a literal.
     pub veneers: Vec<IndirectSite>,
     /// Direct calls whose target cannot be followed.
-    pub lost_calls: u64,
+    lost_calls: u64,
+    /// Targets of calls of a kind that is no evidence here.
+    left_out: Vec<At>,
 }
 
 /// Instructions between two questions to the watcher.
@@ -234,7 +236,14 @@ impl<'c, 'r> Scan<'c, 'r> {
             indirect: Vec::new(),
             veneers: Vec::new(),
             lost_calls: 0,
+            left_out: Vec::new(),
         }
+    }
+
+    /// Calls that were reached and not followed: their target cannot be, or their kind is no evidence and nothing else
+    /// reached the target.
+    pub fn unfollowed_calls(&self) -> u64 {
+        self.lost_calls + self.left_out.iter().filter(|at| !self.has_seen(**at)).count() as u64
     }
 
     /// Adds the entry of the main program, when it is in scope and wanted as evidence.
@@ -519,6 +528,8 @@ impl<'c, 'r> Scan<'c, 'r> {
             self.call(target, |entry| {
                 entry.direct_call = Some(entry.direct_call.map_or(site, |known| known.min(site)));
             });
+        } else {
+            self.left_out.push(target);
         }
         // A `bl` to a `bx rX` calls what rX holds.
         if mode == Mode::Thumb {

@@ -208,7 +208,7 @@ pub fn find_xrefs(rom: &Rom, request: &XrefsRequest, watcher: Watcher<'_>) -> Re
         },
         xrefs: xrefs.collect(),
         unresolved_indirect_calls: unresolved_sites(&code, &covered.scan, 0, SITES_SHOWN),
-        unfollowed_calls: covered.scan.lost_calls,
+        unfollowed_calls: covered.scan.unfollowed_calls(),
         coverage: covered.coverage,
         truncation_reasons: reasons,
     })

@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::errors::{ErrorCode, ToolError};
 use crate::schema;
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 use std::future::Future;
 use std::pin::Pin;
@@ -179,14 +179,27 @@ impl Entry {
 
 fn run<T: Tool>(context: &Context, arguments: Map<String, Value>) -> Running<'_> {
     Box::pin(async move {
-        let params =
-            serde_json::from_value(Value::Object(arguments)).map_err(|error| wrong::<T>(&error.to_string()))?;
+        let params = T::Params::deserialize(&arguments).map_err(|error| wrong::<T>(&arguments, &error.to_string()))?;
         T::run(context, params).await?.answer()
     })
 }
 
-fn wrong<T: Tool>(what: &str) -> ToolError {
-    let what: String = what.chars().take(600).collect();
-    ToolError::new(ErrorCode::InvalidArguments, format!("{}: {what}", T::NAME))
-        .hint(schema::usage(&schema::of_input::<T::Params>()))
+/// The refusal of arguments that are not of the tool's types: names the one that is at fault, and the forms it may have.
+fn wrong<T: Tool>(arguments: &Map<String, Value>, error: &str) -> ToolError {
+    let schema = schema::of_input::<T::Params>();
+    // Given alone, the one at fault fails in the same way: a field that lacks is noticed behind all that are there.
+    let at_fault = arguments.iter().find(|(name, value)| {
+        let alone: Map<String, Value> = [((*name).clone(), (*value).clone())].into_iter().collect();
+        T::Params::deserialize(&alone).is_err_and(|alone| alone.to_string() == error)
+    });
+    let property = at_fault.and_then(|(name, _)| Some((name, schema.get("properties")?.get(name)?)));
+    let error: String = schema::without_type_names(error).chars().take(600).collect();
+    let message = match property {
+        Some((name, property)) => {
+            let forms = schema::forms(property).map(|forms| format!("; it is {forms}")).unwrap_or_default();
+            format!("{}: `{name}`: {error}{forms}", T::NAME)
+        }
+        None => format!("{}: {error}", T::NAME),
+    };
+    ToolError::new(ErrorCode::InvalidArguments, message).hint(schema::usage(&schema))
 }

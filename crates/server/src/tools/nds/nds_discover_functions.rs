@@ -85,7 +85,8 @@ pub struct Discovered {
     seed_candidates: Vec<CandidateSeedShown>,
     /// How many of these there are.
     seed_candidate_count: usize,
-    /// Direct calls whose target cannot be followed.
+    /// Direct calls that were not followed: their target cannot be, or `evidence` leaves them out. The coverage is partial
+    /// then.
     unfollowed_calls: u64,
     #[serde(flatten)]
     part: Part,

@@ -81,14 +81,17 @@ impl Tool for NdsExtractAnalysisBundle {
     type Output = Written;
 
     async fn run(context: &Context, params: Params) -> Result<Self::Output, ToolError> {
-        on_rehashed_rom(context, params.rom, |context, job, rom| {
+        let source = params.rom.clone();
+        on_rehashed_rom(context, params.rom, move |context, job, rom| {
             let bundle = bundle(rom)?;
             job.going_on(0, 1, "extracting")?;
             let manifest = manifest(rom, &bundle)?;
             let mut files: Vec<(PathBuf, &[u8])> =
                 bundle.artifacts.iter().map(|artifact| (PathBuf::from(&artifact.path), artifact.bytes)).collect();
             files.push((PathBuf::from(MANIFEST), manifest.as_bytes()));
-            let root = context.workspace()?.write_folder(&super::folder(rom).join(FOLDER), &files)?;
+            let (workspace, output) = (context.workspace()?, super::folder(rom).join(FOLDER));
+            workspace.refuse_to_replace(&output, &source)?;
+            let root = workspace.write_folder(&output, &files)?;
             Ok(Written {
                 manifest_path: root.join(MANIFEST).display().to_string(),
                 output_root: root.display().to_string(),

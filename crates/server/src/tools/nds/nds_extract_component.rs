@@ -14,7 +14,7 @@ pub struct Params {
     /// Path below the workspace.
     #[schemars(length(min = 1))]
     rom: String,
-    /// What kind.
+    /// What kind. A DSi ROM's arm9i and arm7i are in the bundle only.
     component: Kind,
     /// For overlays: which.
     #[serde(default)]
@@ -74,10 +74,13 @@ impl Tool for NdsExtractComponent {
 
     async fn run(context: &Context, params: Params) -> Result<Self::Output, ToolError> {
         let selector = selector(&params)?;
+        let source = params.rom.clone();
         on_rehashed_rom(context, params.rom, move |context, job, rom| {
             let found = extract(rom, &selector)?;
             job.going_on(0, 1, "extracting")?;
-            let output = context.workspace()?.write(&super::folder(rom).join(&found.path), found.bytes)?;
+            let (workspace, output) = (context.workspace()?, super::folder(rom).join(&found.path));
+            workspace.refuse_to_replace(&output, &source)?;
+            let output = workspace.write(&output, found.bytes)?;
             Ok(Shown(Extracted {
                 output: output.display().to_string(),
                 component: found.component,

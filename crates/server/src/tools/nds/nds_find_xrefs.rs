@@ -68,6 +68,8 @@ pub struct Found {
     truncation_reasons: Vec<&'static str>,
     /// The references.
     xrefs: Vec<ReferenceShown>,
+    /// How many of these there are; `total` counts sites and components too.
+    xref_count: usize,
     /// Calls and branches through registers that no proof settles.
     unresolved_indirect_calls: UnresolvedShown,
     /// Calls of addresses that are in no component of the scope; the coverage is partial then.
@@ -156,6 +158,7 @@ fn shown(context: &Context, wanted: Wanted, found: &Xrefs) -> Result<Found, Tool
         coverage: Vec::new(),
         truncation_reasons: found.truncation_reasons.clone(),
         xrefs: Vec::new(),
+        xref_count: found.xrefs.len(),
         unresolved_indirect_calls: UnresolvedShown::count(&found.unresolved_indirect_calls),
         unfollowed_calls: found.unfollowed_calls,
         part: Part::default(),

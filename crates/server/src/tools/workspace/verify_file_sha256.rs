@@ -29,7 +29,7 @@ pub struct Params {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verified {
-    /// The file.
+    /// Where the file is, from the root of the file system on.
     file: String,
     /// Its SHA-256, lowercase.
     actual_sha256: String,
@@ -57,9 +57,9 @@ impl Tool for VerifyFileSha256 {
         }
         job::run(context, move |context, job| {
             let workspace = context.workspace()?;
-            let mut opened = workspace.open_file(&file, limits::MAX_HASHED_FILE_BYTES)?;
+            let mut opened = workspace.open_any_file(&file, limits::MAX_HASHED_FILE_BYTES)?;
             let actual_sha256 = hash(&mut opened, job)?;
-            if workspace.identity(&file, limits::MAX_HASHED_FILE_BYTES)? != opened.identity {
+            if workspace.open_any_file(&file, limits::MAX_HASHED_FILE_BYTES)?.identity != opened.identity {
                 return Err(changed(&file));
             }
             let expected_sha256 = expected_sha256.to_ascii_lowercase();
@@ -85,6 +85,11 @@ mod tests {
         assert_eq!(right["actualSha256"], published.to_lowercase());
         assert_eq!(right["file"], folder.path().canonicalize().unwrap().join("abc").display().to_string());
         let zeros = "0".repeat(64);
+        std::fs::write(folder.path().join("empty"), "").unwrap();
+        // The hash of no byte at all, as `sha256sum /dev/null` has it.
+        let nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let empty = call("verify_file_sha256", json!({"file": "empty", "expectedSha256": nothing})).await.unwrap();
+        assert_eq!(empty["matches"], true);
         let wrong = call("verify_file_sha256", json!({"file": "abc", "expectedSha256": zeros})).await.unwrap();
         assert_eq!(wrong["matches"], false);
         for (file, hash, word) in [

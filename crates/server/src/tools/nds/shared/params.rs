@@ -23,8 +23,13 @@ impl<const LEAST: u64, const MOST: u64, const DEFAULT: u64> Bounded<LEAST, MOST,
     pub fn get(self, name: &str, code: ErrorCode) -> Result<u64, ToolError> {
         let value = u64::try_from(self.0).ok().filter(|value| (LEAST..=MOST).contains(value));
         value.ok_or_else(|| {
+            let hint = if i128::from(self.0) < i128::from(LEAST) {
+                format!("ask for {LEAST} at least")
+            } else {
+                format!("ask for {MOST} at most; what does not fit in one answer is continued at `next`")
+            };
             ToolError::new(code, format!("`{name}` is {}; allowed are {LEAST} to {MOST}", self.0))
-                .hint(format!("ask for {MOST} at most; what does not fit in one answer is continued at `next`"))
+                .hint(hint)
                 .detail("argument", name)
                 .detail("limit", MOST)
         })
@@ -274,6 +279,9 @@ mod tests {
             let error = get(value).unwrap_err();
             assert_eq!(error.message, format!("`maxBytes` is {value}; allowed are 2 to 1024"));
             assert_eq!(error.code, ErrorCode::InvalidPattern);
+            let hint = error.hint.unwrap_or_default();
+            let wanted = if value < 2 { "ask for 2 at least" } else { "ask for 1024 at most" };
+            assert!(hint.starts_with(wanted), "{value}: {hint}");
         }
         assert_eq!(Number::default().get("", ErrorCode::InvalidPattern).unwrap(), 128);
         let schema = crate::schema::of_input::<Wrapped>();

@@ -15,17 +15,32 @@ use std::ops::Range;
 const ADDRESSES: &[&str] = &[
     "address",
     "autoloadHook",
+    "backingRomOffset",
+    "bssEnd",
     "directTarget",
     "end",
+    "endOffset",
     "entryAddress",
+    "fallthrough",
     "headerEntryAddress",
     "initializedEnd",
     "instructionAddress",
+    "instructionRomOffset",
+    "literalSlot",
+    "loadAddress",
+    "pointerAddress",
     "ramAddress",
+    "ramEnd",
+    "romEnd",
     "romOffset",
+    "romStart",
     "runtimeAddress",
+    "runtimeEnd",
+    "runtimeStart",
     "start",
     "startAddress",
+    "staticInitEnd",
+    "staticInitStart",
     "stopAddress",
     "targetAddress",
 ];
@@ -101,7 +116,7 @@ impl Wanted {
 /// Which items of a long answer are in this one, and where to go on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Part {
-    /// Items there are.
+    /// Items there are, those of every list that `offset` counts together.
     pub total: usize,
     /// Items in this answer.
     pub returned: usize,
