@@ -171,8 +171,12 @@ pub const MAX_OUTPUT_CHARS: usize = 24 * 1024 * 1024;
 pub const DEFAULT_LIST_ITEMS: u32 = 100;
 /// Items of a list that a tool gives at most in one answer: as many as there can be breakpoints.
 pub const MAX_LIST_ITEMS: u32 = 1_024;
-/// Tools that one `search_tools` answer names.
-pub const MAX_SEARCH_RESULTS: usize = 20;
+/// Tools that one `search_tools` answer names at most: as many as c64-mcp's did.
+pub const MAX_SEARCH_RESULTS: usize = 50;
+/// Tools that one `search_tools` answer names when no `limit` is given: as many as c64-mcp's did.
+pub const DEFAULT_SEARCH_RESULTS: usize = 15;
+/// Words of a search for tools that are looked at: more than any question has.
+pub const MAX_SEARCH_TERMS: usize = 32;
 /// Longest side of a screenshot in a tool answer, in pixels: models see larger pictures scaled down to this.
 pub const MAX_PICTURE_SIDE: u32 = 1_568;
 /// Words of the instructions that a client gets when it connects: they are in its context all the time.

@@ -97,8 +97,7 @@ pub struct Serve {
     /// Names for addresses, for that agent: a file of lines `address name` or `module+offset name`.
     #[arg(long, value_name = "FILE", requires = "with_agent")]
     symbols: Option<PathBuf>,
-    /// Which tools are listed: full, minimal, debug or nds.
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", help = format!("Which tools are listed: {}", Profile::names()))]
     tool_profile: Option<String>,
     /// Let every program on this machine in without a token; loopback only.
     #[arg(long, requires = "http")]

@@ -167,7 +167,10 @@ impl Settings {
         let profile = flags
             .tool_profile
             .map(|name| ("--tool-profile".to_owned(), name))
-            .or_else(|| variable(&["RETROSCOPE_TOOL_PROFILE"]).map(|(from, name)| (from.to_owned(), name)))
+            .or_else(|| {
+                variable(&["RETROSCOPE_TOOL_PROFILE", "C64_MCP_TOOL_PROFILE"])
+                    .map(|(from, name)| (from.to_owned(), name))
+            })
             .or_else(|| file.tool_profile.map(|name| (source.clone(), name)));
         let profile = match profile {
             None => Profile::FULL,
@@ -446,6 +449,21 @@ mod tests {
         assert_eq!(settings.workspace.unwrap(), world.folder.path().canonicalize().unwrap());
         let both = World::new(&[("HAVOC_MCP_TOKEN", "old"), ("RETROSCOPE_TOKEN", "new")]);
         assert_eq!(both.resolve(Flags::default()).unwrap().token.unwrap().secret(), "new");
+    }
+
+    #[test]
+    fn the_profile_variable_of_c64_mcp_is_understood_after_ours() {
+        let profile = |variables: &[(&str, &str)], file: &str| {
+            World::new(variables).file(file).resolve(Flags::default()).map(|settings| settings.profile.name())
+        };
+        let theirs = ("C64_MCP_TOOL_PROFILE", "static");
+        assert_eq!(profile(&[theirs], "").unwrap(), "c64");
+        assert_eq!(profile(&[theirs, ("RETROSCOPE_TOOL_PROFILE", "debug")], "").unwrap(), "debug");
+        assert_eq!(profile(&[theirs], "tool_profile = \"nds\"").unwrap(), "c64");
+        assert_eq!(profile(&[], "tool_profile = \"static\"").unwrap(), "c64");
+        let line = profile(&[("C64_MCP_TOOL_PROFILE", "dynamic")], "").unwrap_err().line();
+        assert!(line.contains("C64_MCP_TOOL_PROFILE: there is no tool profile `dynamic`"), "{line}");
+        assert!(line.contains("profiles are: full, minimal"), "{line}");
     }
 
     #[test]

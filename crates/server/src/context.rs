@@ -5,6 +5,8 @@ use crate::errors::{ErrorCode, ToolError};
 use crate::ghidra::Ghidra;
 use crate::launch_roots::LaunchRoots;
 use crate::rom_cache::{RomCache, RomIdentity};
+use crate::tool_list::ToolList;
+use crate::tools::Profile;
 use crate::tools::nds_live::session::Live;
 use crate::workspace::Workspace;
 use base::limits;
@@ -18,6 +20,7 @@ pub struct Context {
     shared: Arc<Shared>,
     ghidra: Arc<Ghidra>,
     progress: Option<UnboundedSender<Progress>>,
+    tool_list: Option<ToolList>,
 }
 
 #[derive(Debug)]
@@ -72,7 +75,7 @@ impl Context {
         let roms = RomCache::new(facts.rom_identity, limits::MAX_ROM_CACHE_BYTES);
         let heavy = Arc::new(Semaphore::new(limits::MAX_HEAVY_CALLS));
         let shared = Shared { agent, output_limit, workspace, launch_roots, facts, roms, heavy, live: Arc::default() };
-        Self { shared: Arc::new(shared), ghidra: Arc::default(), progress: None }
+        Self { shared: Arc::new(shared), ghidra: Arc::default(), progress: None, tool_list: None }
     }
 
     /// The same with another Ghidra than the one at the default address.
@@ -83,7 +86,19 @@ impl Context {
 
     /// The same for a call whose progress somebody listens to.
     pub fn reporting_to(&self, listener: UnboundedSender<Progress>) -> Self {
-        Self { shared: Arc::clone(&self.shared), ghidra: Arc::clone(&self.ghidra), progress: Some(listener) }
+        Self { progress: Some(listener), ..self.clone() }
+    }
+
+    /// The same for a call of a client that is shown these tools.
+    #[must_use]
+    pub fn with_tool_list(self, tool_list: ToolList) -> Self {
+        Self { tool_list: Some(tool_list), ..self }
+    }
+
+    /// The tools that the client is shown.
+    pub fn tool_list(&self) -> ToolList {
+        let profile = || Profile::named(self.facts().profile).unwrap_or(Profile::FULL);
+        self.tool_list.clone().unwrap_or_else(|| ToolList::new(profile()))
     }
 
     /// Says how far the call is.

@@ -54,6 +54,20 @@ server_codes! {
     InvalidArguments = "invalid_arguments", retryable: false;
     /// There is no tool of that name in this profile.
     UnknownTool = "unknown_tool", retryable: false;
+    /// There is no group of tools of that name.
+    UnknownGroup = "unknown_group", retryable: false;
+    /// This client's list of tools does not change: the transport or the revision of the protocol forbids it.
+    ToolListFixed = "tool_list_fixed", retryable: false;
+    /// The profile `full` lists every group and lets none go.
+    NoPartialUnload = "no_partial_unload", retryable: false;
+    /// The group belongs to the profile, which keeps it.
+    ProtectedGroup = "protected_group", retryable: false;
+    /// A group could not be loaded; the list is as it was.
+    RegistrationFailed = "registration_failed", retryable: false;
+    /// What is searched for has no word.
+    InvalidQuery = "invalid_query", retryable: false;
+    /// The number of results asked for is out of its range.
+    InvalidLimit = "invalid_limit", retryable: false;
     /// The answer would be longer than one answer may be; ask for less, or raise the limit.
     OutputTooLarge = "output_too_large", retryable: false;
     /// The tool works on files and the server was started without a workspace.

@@ -6,7 +6,7 @@ use crate::config::{Settings, Token};
 use crate::context::Context;
 use crate::errors::{ErrorCode, ToolError};
 use crate::mcp::McpServer;
-use crate::tools::Profile;
+use crate::tools::{PROFILE_ALIASES, Profile};
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -129,8 +129,10 @@ fn router(
         StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config.clone())
     };
     let mut router = Router::new().route_service("/mcp", service(settings.profile));
-    for profile in Profile::all() {
-        router = router.route_service(&format!("/mcp/{}", profile.name()), service(profile));
+    let aliases =
+        PROFILE_ALIASES.iter().filter_map(|(alias, _)| Profile::named(alias).map(|profile| (*alias, profile)));
+    for (name, profile) in Profile::all().map(|profile| (profile.name(), profile)).chain(aliases) {
+        router = router.route_service(&format!("/mcp/{name}"), service(profile));
     }
     router
         .route("/mcp/{profile}", axum::routing::any(no_profile))

@@ -19,5 +19,6 @@ mod picture;
 pub mod rom_cache;
 mod schema;
 pub mod serve;
+pub mod tool_list;
 pub mod tools;
 pub mod workspace;

@@ -3,6 +3,7 @@
 use crate::context::{Context, Progress};
 use crate::errors::ToolError;
 use crate::schema;
+use crate::tool_list::ToolList;
 use crate::tools::meta::call_tool;
 use crate::tools::{self, Answer, Entry, Profile};
 use base::limits;
@@ -11,9 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig,
-    ToolAnnotations,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ServerCapabilities, ServerConfig, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use std::borrow::Cow;
@@ -50,28 +51,49 @@ const LIST_TTL_MS: u64 = 300_000;
 #[derive(Clone)]
 pub struct McpServer {
     context: Context,
-    profile: Profile,
+    list: ToolList,
     tools: Arc<[rmcp::model::Tool]>,
+    one_client: bool,
 }
 
 impl McpServer {
     /// A server of the tools of `profile`.
     pub fn new(context: Context, profile: Profile) -> Self {
-        Self { context, profile, tools: listed(profile).into() }
+        Self { context, list: ToolList::new(profile), tools: listed(profile).into(), one_client: false }
     }
 
-    fn entry(&self, name: &str) -> Option<&'static Entry> {
-        self.profile.tools().find(|tool| tool.name == name)
+    /// The same for a connection with one client, which may load groups where its revision of the protocol knows of that.
+    #[must_use]
+    pub fn for_one_client(self) -> Self {
+        Self { one_client: true, ..self }
+    }
+
+    /// The list as the sender of this request has it. From revision 2026-07-28 on, which has no `initialize`, it stays as it is.
+    fn list_for(&self, request: &RequestContext<RoleServer>) -> ToolList {
+        let older = request.protocol_version().is_none_or(|version| version.has_initialize());
+        match self.one_client && older {
+            true => self.list.changing_for(request.peer.clone()),
+            false => self.list.clone(),
+        }
+    }
+
+    /// The tool as clients are shown it.
+    fn described(&self, entry: &'static Entry) -> rmcp::model::Tool {
+        self.get_tool(entry.name).unwrap_or_else(|| describe(entry))
     }
 
     /// The protocol error for a name that is not in the list.
-    fn not_listed(&self, name: &str) -> ErrorData {
+    fn not_listed(&self, list: &ToolList, name: &str) -> ErrorData {
         let error = if tools::find(name).is_some() {
             ToolError::new(
                 crate::errors::ErrorCode::UnknownTool,
-                format!("the tool `{name}` is not in the profile `{}`", self.profile.name()),
+                format!("the tool `{name}` is not in the profile `{}`", self.list.profile().name()),
             )
-            .hint("start the server with --tool-profile full, or use the endpoint /mcp/full")
+            .hint(if list.changes() {
+                "load its group with load_tool_group; search_tools says which that is"
+            } else {
+                "start the server with --tool-profile full, or use the endpoint /mcp/full"
+            })
         } else {
             call_tool::unknown(name)
         };
@@ -81,7 +103,7 @@ impl McpServer {
 
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("McpServer").field("profile", &self.profile.name()).finish_non_exhaustive()
+        f.debug_struct("McpServer").field("profile", &self.list.profile().name()).finish_non_exhaustive()
     }
 }
 
@@ -131,16 +153,32 @@ impl ServerHandler for McpServer {
         Cow::Borrowed(VERSIONS)
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Whoever initializes speaks an older revision.
+        if let Some(tools) = result.capabilities.tools.as_mut().filter(|_| self.one_client) {
+            tools.list_changed = Some(true);
+        }
+        Ok(result)
+    }
+
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("the list has one part only, so there is no cursor to give", None));
         }
-        let list = ListToolsResult::with_all_items(self.tools.to_vec());
-        Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+        let list = self.list_for(&context);
+        let tools = list.tools().into_iter().map(|tool| self.described(tool)).collect();
+        let result = ListToolsResult::with_all_items(tools).with_cache_scope(CacheScope::Private);
+        Ok(if list.changes() { result } else { result.with_ttl_ms(LIST_TTL_MS) })
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
@@ -152,9 +190,13 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(entry) = self.entry(&request.name) else { return Err(self.not_listed(&request.name)) };
+        let list = self.list_for(&context);
+        let listed = list.tools().into_iter().find(|tool| tool.name == request.name);
+        let Some(entry) = listed.or_else(|| tools::anywhere(&request.name)) else {
+            return Err(self.not_listed(&list, &request.name));
+        };
         let (reporter, reports) = mpsc::unbounded_channel();
-        let call = self.context.reporting_to(reporter);
+        let call = self.context.reporting_to(reporter).with_tool_list(list);
         let running = entry.call(&call, request.arguments.unwrap_or_default());
         let outcome = tokio::select! {
             // What was reported before the end is sent before it.

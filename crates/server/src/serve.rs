@@ -102,7 +102,7 @@ async fn serve_http(
 async fn serve_stdio(context: Context, settings: &Settings, stop: CancellationToken) -> Result<(), ToolError> {
     let (read, write) = rmcp::transport::io::stdio_pipes();
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(limits::MAX_MCP_MESSAGE_BYTES);
-    let server = McpServer::new(context, settings.profile);
+    let server = McpServer::new(context, settings.profile).for_one_client();
     let serving = rmcp::service::serve_server_with_ct(server, transport, stop);
     let service = match serving.await {
         Ok(service) => service,

@@ -53,8 +53,15 @@ fn tools_page() {
         let bytes = serde_json::to_vec(&list).unwrap().len();
         writeln!(page, "| `{}` | {} | {bytes} | {} |", profile.name(), list.len(), profile.purpose()).unwrap();
     }
-    page.push_str("\n## Group `meta`\n\nListed in every profile; `call_tool` in `minimal` only.\n");
-    for tool in meta::GROUP.tools.iter().chain([&meta::CALL_TOOL]) {
+    page.push_str(
+        "\n## Group `meta`\n\nListed in every profile; `call_tool` in `minimal` only. `load_tool_group` and \
+         `unload_tool_group` are listed over stdio for revisions of the protocol before 2026-07-28; everywhere else a list does not \
+         change, and they answer with `tool_list_fixed` and what to do instead.\n\nc64-mcp's names for these are understood in \
+         every profile and listed in none: `list_c64_tool_groups`, `search_c64_tools`, `load_c64_tool_group` and \
+         `unload_c64_tool_group`, for the C64 groups under the names they had there, and with the results of there; and its \
+         profiles `static` (`c64`) and `vice` (`c64-live`).\n",
+    );
+    for tool in meta::GROUP.tools.iter().chain(meta::LOADING).chain([&meta::CALL_TOOL]) {
         describe(&mut page, tool);
     }
     for group in GROUPS {

@@ -1,6 +1,7 @@
 //! The one list of groups of tools, and the profiles made of them.
 
 pub mod c64_graphics;
+mod c64_groups;
 mod c64_shared;
 pub mod c64_symbols;
 pub mod c64_text;
@@ -40,7 +41,8 @@ pub const GROUPS: &[&Group] = &[
     &crate::conformance::GROUP,
 ];
 
-/// Which tools a client sees. It is chosen at start or by the endpoint and never changes on a connection.
+/// Which tools a client sees. It is chosen at start or by the endpoint; on stdio, clients of older revisions of the protocol
+/// can load groups on top of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     name: &'static str,
@@ -76,6 +78,9 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
+/// Names that profiles had in c64-mcp, and ours. They are understood wherever a profile is named, and not listed.
+pub const PROFILE_ALIASES: &[(&str, &str)] = &[("static", "c64"), ("vice", "c64-live")];
+
 impl Profile {
     /// Everything.
     pub const FULL: Self = Self { name: "full", purpose: "Every tool.", groups: GROUPS };
@@ -85,9 +90,10 @@ impl Profile {
         PROFILES.iter().copied()
     }
 
-    /// The profile of that name.
+    /// The profile of that name, which may be one that c64-mcp had for it.
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().find(|profile| profile.name() == name)
+        let ours = PROFILE_ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, ours)| ours);
+        Self::all().find(|profile| profile.name() == ours)
     }
 
     /// The names of all profiles, for messages.
@@ -128,15 +134,21 @@ impl Profile {
     }
 }
 
-/// Every tool, whatever the profile, with the name of its group.
+/// Every tool that some client can be shown, whatever the profile, with the name of its group.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static Entry)> {
-    let meta = meta::GROUP.tools.iter().chain([&meta::CALL_TOOL]).map(|tool| (meta::GROUP.name, tool));
+    let meta = meta::GROUP.tools.iter().chain(meta::LOADING).chain([&meta::CALL_TOOL]);
+    let meta = meta.map(|tool| (meta::GROUP.name, tool));
     meta.chain(GROUPS.iter().flat_map(|group| group.tools.iter().map(|tool| (group.name, tool))))
 }
 
-/// The tool of that name, whatever the profile.
+/// The tool of that name, whatever the profile, be it listed anywhere or not.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    all().map(|(_, tool)| tool).find(|tool| tool.name == name)
+    all().map(|(_, tool)| tool).find(|tool| tool.name == name).or_else(|| anywhere(name))
+}
+
+/// The tool of that name that can be called in every profile, though not every client is shown it.
+pub fn anywhere(name: &str) -> Option<&'static Entry> {
+    meta::LOADING.iter().chain(c64_groups::ALIASES).find(|tool| tool.name == name)
 }
 
 /// The tool whose name is nearest to a mistyped one, for a hint.
@@ -209,8 +221,25 @@ mod tests {
             assert!(names.starts_with(&["list_tool_groups", "search_tools"]), "{}: {names:?}", profile.name());
             assert_eq!(names.contains(&"call_tool"), profile.name() == "minimal");
         }
-        assert_eq!(Profile::named("full").unwrap().tools().count(), all().count() - 1);
+        assert_eq!(Profile::named("full").unwrap().tools().count(), all().count() - 1 - meta::LOADING.len());
         assert!(Profile::named("nothing").is_none());
+    }
+
+    #[test]
+    fn the_profile_names_of_c64_mcp_are_understood_and_not_listed() {
+        assert_eq!(Profile::named("static").unwrap().name(), "c64");
+        assert_eq!(Profile::named("vice").map(Profile::name), Profile::named("c64-live").map(Profile::name));
+        for (alias, _) in PROFILE_ALIASES {
+            assert!(!Profile::names().split(", ").any(|name| name == *alias), "{alias}");
+        }
+    }
+
+    #[test]
+    fn an_alias_is_called_by_its_name_and_shown_to_nobody() {
+        for alias in c64_groups::ALIASES {
+            assert_eq!(find(alias.name).map(|tool| tool.name), Some(alias.name));
+            assert!(all().all(|(_, tool)| tool.name != alias.name), "{}", alias.name);
+        }
     }
 
     #[test]

@@ -90,8 +90,7 @@ fn fitting<'a, I: Serialize + 'a>(context: &Context, items: impl Iterator<Item =
     let Some(mut left) = budget(context) else { return usize::MAX };
     let mut count = 0;
     for item in items {
-        let length = serde_json::to_string(item).map_or(0, |text| text.chars().count() + 1);
-        match left.checked_sub(length) {
+        match left.checked_sub(characters(item) + 1) {
             Some(rest) => left = rest,
             None => break,
         }
@@ -111,19 +110,33 @@ pub fn keep_first<I: Serialize>(context: &Context, list: &mut Vec<I>) -> Option<
 
 /// The first items, as many as fit in one answer beside `rest` characters that are not in the list.
 pub fn fitting_beside<I: Serialize>(context: &Context, rest: usize, items: impl Iterator<Item = I>) -> Vec<I> {
+    fitting_by(context, rest, items, |item| characters(item) + 1)
+}
+
+/// The same for items of which each takes as many characters as `cost` says.
+pub fn fitting_by<I>(
+    context: &Context,
+    rest: usize,
+    items: impl Iterator<Item = I>,
+    cost: impl Fn(&I) -> usize,
+) -> Vec<I> {
     let Some(mut left) = context.output_limit().map(|limit| limit.saturating_sub(rest.saturating_add(200))) else {
         return items.collect();
     };
     let mut kept = Vec::new();
     for item in items {
-        let length = serde_json::to_string(&item).map_or(0, |text| text.chars().count() + 1);
-        match left.checked_sub(length) {
+        match left.checked_sub(cost(&item)) {
             Some(rest) => left = rest,
             None => break,
         }
         kept.push(item);
     }
     kept
+}
+
+/// Characters of a value as JSON.
+pub fn characters<I: Serialize + ?Sized>(item: &I) -> usize {
+    serde_json::to_string(item).map_or(0, |text| text.chars().count())
 }
 
 /// Keeps the last items, as many as fit in one answer; says how many it took away.

@@ -14,6 +14,8 @@ pub struct StdioClient {
     lines: Receiver<Value>,
     modern: bool,
     last_id: u64,
+    /// What the server said at the start.
+    pub hello: Value,
 }
 
 impl StdioClient {
@@ -46,13 +48,14 @@ impl StdioClient {
         });
         let stdin = child.stdin.take();
         let modern = version == super::MODERN;
-        let mut client = Self { child, stdin, lines, modern, last_id: 0 };
+        let mut client = Self { child, stdin, lines, modern, last_id: 0, hello: Value::Null };
         if !modern {
             let hello = client.request(
                 "initialize",
                 json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}),
             );
             assert_eq!(hello["result"]["protocolVersion"], version, "{hello}");
+            client.hello = hello["result"].clone();
             client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         }
         client
@@ -86,6 +89,26 @@ impl StdioClient {
                 return message;
             }
         }
+    }
+
+    /// The result of a tool, and the methods of the notifications that came before it.
+    pub fn call_noting(&mut self, tool: &str, arguments: Value) -> (Value, Vec<String>) {
+        let id = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+        let mut noted = Vec::new();
+        loop {
+            let message = self.lines.recv_timeout(Duration::from_secs(30)).expect("no answer");
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{message}");
+                return (message["result"].clone(), noted);
+            }
+            noted.extend(message["method"].as_str().map(str::to_owned));
+        }
+    }
+
+    /// Names of the tools that are listed.
+    pub fn listed(&mut self) -> Vec<String> {
+        let list = self.request("tools/list", json!({}))["result"]["tools"].clone();
+        list.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The next message, or nothing within the time.

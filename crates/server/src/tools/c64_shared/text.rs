@@ -219,21 +219,36 @@ impl From<Record> for RecordView {
     }
 }
 
+/// How much is said of each byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Show {
+    #[default]
+    All,
+    Lossless,
+    Plain,
+}
+
 /// A decoded text.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DecodedView {
     /// The bytes it takes, a prefix or terminator included.
-    pub consumed_bytes: Vec<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumed_bytes: Option<Vec<u8>>,
     /// The same as hexadecimal digits.
-    pub consumed_hex: String,
-    /// Their number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumed_hex: Option<String>,
+    /// Their number, of the whole text.
     pub consumed_length: usize,
     /// The text as a person reads it.
     pub plain_text: String,
     /// The text with the value of every byte, `{A:$41}`.
-    pub lossless: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lossless: Option<String>,
     /// One entry for each byte.
-    pub records: Vec<RecordView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<Vec<RecordView>>,
     /// Whether the terminator was found.
     pub terminated: bool,
     /// What a reader should know.
@@ -245,7 +260,7 @@ pub struct DecodedView {
     /// Records there are, when not all are in this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records_total: Option<usize>,
-    /// Why not all are in this answer.
+    /// Why not all is in this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<String>,
     /// `first_record` of the next part.
@@ -257,7 +272,8 @@ pub struct DecodedView {
 }
 
 impl DecodedView {
-    /// The answer for a text: complete where it fits, else with as many of the records as do, those from `first` on.
+    /// The answer for a text: complete where it fits. Else with as many of the records as do, those from `first` on; and
+    /// where the text alone does not fit, text and bytes are those of the records too.
     ///
     /// # Errors
     /// `invalid_arguments` for a first record behind the end.
@@ -267,18 +283,19 @@ impl DecodedView {
         source: Value,
         configuration: Configuration,
         first: usize,
+        show: Show,
     ) -> Result<Self, ToolError> {
         let total = text.consumed.len();
         if first > total {
             return Err(invalid(format!("first_record is {first}, but there are {total} records")));
         }
-        let mut view = Self {
-            consumed_bytes: text.consumed.to_vec(),
-            consumed_hex: c64::to_hex(text.consumed),
+        let mut part = Self {
+            consumed_bytes: None,
+            consumed_hex: None,
             consumed_length: total,
-            plain_text: text.plain.clone(),
-            lossless: text.lossless.clone(),
-            records: Vec::new(),
+            plain_text: String::new(),
+            lossless: None,
+            records: None,
             terminated: text.terminated,
             warnings: text.warnings.clone(),
             source,
@@ -288,19 +305,76 @@ impl DecodedView {
             next: None,
             hint: None,
         };
-        let rest = json!(view).to_string().chars().count();
-        let fitting = page::fitting_beside(context, rest, text.records(first).map(RecordView::from));
-        view.records = fitting;
-        let shown = view.records.len();
+        let mut whole = part.clone();
+        whole.plain_text.clone_from(&text.plain);
+        whole.lossless = (show != Show::Plain).then(|| text.lossless.clone());
+        if show == Show::All {
+            whole.consumed_bytes = Some(text.consumed.to_vec());
+            whole.consumed_hex = Some(c64::to_hex(text.consumed));
+            whole.records = Some(Vec::new());
+        }
+        let rest = page::characters(&whole);
+        if show == Show::All {
+            let records = page::fitting_beside(context, rest, text.records(first).map(RecordView::from));
+            let shown = records.len();
+            if shown > 0 || first == total {
+                whole.records = Some(records);
+                return Ok(whole.ended(context, first, shown, total));
+            }
+        } else if first == 0 && context.output_limit().is_none_or(|limit| rest <= limit) {
+            return Ok(whole);
+        }
+        // Every field is there, though still empty.
+        part.fill(&[], show);
+        let rest = page::characters(&part);
+        let records = page::fitting_by(context, rest, text.records(first), |record| cost(record, show));
+        if records.is_empty() && first < total {
+            // Not even one byte fits: the whole is refused with its length.
+            return Ok(whole);
+        }
+        part.fill(&records, show);
+        Ok(part.ended(context, first, records.len(), total))
+    }
+
+    /// Shows these bytes.
+    fn fill(&mut self, part: &[Record], show: Show) {
+        let text = |fragment: fn(&Record) -> &str| -> String {
+            part.iter().filter(|record| record.included_in_text).map(fragment).collect()
+        };
+        self.plain_text = text(|record| &record.plain_fragment);
+        self.lossless = (show != Show::Plain).then(|| text(|record| &record.lossless_fragment));
+        if show == Show::All {
+            let bytes: Vec<u8> = part.iter().map(|record| record.original_byte).collect();
+            self.consumed_hex = Some(c64::to_hex(&bytes));
+            self.consumed_bytes = Some(bytes);
+            self.records = Some(part.iter().cloned().map(RecordView::from).collect());
+        }
+    }
+
+    /// Says where the next part begins, if there is one.
+    fn ended(mut self, context: &Context, first: usize, shown: usize, total: usize) -> Self {
         if first + shown < total {
-            view.truncated = Some(page::reason(context));
-            // When not even one fits, the rest of the answer leaves no room for any.
-            view.next = (shown > 0).then_some(first + shown);
+            self.truncated = Some(page::reason(context));
+            self.next = Some(first + shown);
         }
-        if first > 0 || view.truncated.is_some() {
-            view.records_total = Some(total);
+        if first > 0 || self.truncated.is_some() {
+            self.records_total = Some(total);
         }
-        Ok(view)
+        self
+    }
+}
+
+/// Characters that a byte takes in an answer.
+fn cost(record: &Record, show: Show) -> usize {
+    // Without the quotation marks, which stand around the whole text.
+    let text = |fragment: &str| page::characters(fragment).saturating_sub(2);
+    let plain = if record.included_in_text { text(&record.plain_fragment) } else { 0 };
+    let lossless = text(&record.lossless_fragment);
+    match show {
+        Show::Plain => plain,
+        Show::Lossless => plain + lossless,
+        // Two digits, the number with its comma, and the record with its own.
+        Show::All => 2 + 4 + plain + lossless + page::characters(&RecordView::from(record.clone())) + 1,
     }
 }
 

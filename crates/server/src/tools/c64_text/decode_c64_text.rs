@@ -20,9 +20,12 @@ pub struct Params {
     start: Option<String>,
     /// Bytes to read from Ghidra, at most 1,048,576.
     max_length: Option<i64>,
-    /// First of `records` to show; default 0.
+    /// First byte to show of a long text; default 0.
     #[serde(default)]
     first_record: usize,
+    /// `lossless`: without bytes and records; `plain`: plain text alone.
+    #[serde(default)]
+    show: Show,
     #[serde(flatten)]
     text: TextParams,
 }
@@ -31,7 +34,7 @@ impl Tool for DecodeC64Text {
     const NAME: &'static str = "decode_c64_text";
     const DESCRIPTION: &'static str = "Decode C64 text: PETSCII or screen codes, upper- or lower-case set, from bytes, a \
          file or Ghidra. Say where it ends with exactly one of length, terminator, prefix_size. Gives plain text, lossless text \
-         ({A:$41}), and a record for each byte; a long text comes with the first records only, go on at `next`.";
+         ({A:$41}), and a record for each byte. Read a long text with `show: plain`; what does not fit goes on at `next`.";
     const EFFECT: Effect = Effect::READS;
     type Params = Params;
     type Output = DecodedView;
@@ -67,7 +70,7 @@ impl Tool for DecodeC64Text {
         };
         let text = c64::text::decode(&bytes, &options)?;
         let configuration = params.text.configuration(&options);
-        let mut view = DecodedView::new(context, &text, source, configuration, params.first_record)?;
+        let mut view = DecodedView::new(context, &text, source, configuration, params.first_record, params.show)?;
         view.hint = hint;
         Ok(view)
     }
@@ -180,8 +183,6 @@ mod tests {
             }
         }
         assert_eq!(seen, (0..100).collect::<Vec<u64>>());
-        let error = caller.refused(TOOL, json!({"bytes": vec![0x41; 4_000], "length": 4_000})).await;
-        assert_eq!(error.code.word(), "output_too_large");
         assert!(
             caller
                 .refused(TOOL, json!({"bytes": "41", "length": 1, "first_record": 2}))
@@ -189,6 +190,69 @@ mod tests {
                 .message
                 .contains("1 records")
         );
+    }
+
+    /// Reads a text to its end: every answer, and the plain text of all.
+    async fn read(caller: &Caller, arguments: &Value) -> (Vec<Value>, String) {
+        let (mut parts, mut plain, mut next) = (Vec::new(), String::new(), json!(0));
+        while !next.is_null() {
+            let mut arguments = arguments.clone();
+            arguments["first_record"] = next;
+            let answer = caller.data(TOOL, arguments).await.unwrap();
+            plain.push_str(answer["plain_text"].as_str().unwrap());
+            next = answer["next"].clone();
+            parts.push(answer);
+        }
+        (parts, plain)
+    }
+
+    #[tokio::test]
+    async fn a_text_too_long_for_one_answer_is_read_in_parts() {
+        const LIMIT: usize = 20_000;
+        let caller = Caller::limited(LIMIT);
+        // 50,000 letters A to Z over and over, and a zero, which is no text.
+        let mut bytes: Vec<u8> = (0..50_000).map(|at| b'A' + (at % 26) as u8).collect();
+        let wanted = String::from_utf8(bytes.clone()).unwrap();
+        bytes.push(0);
+        let text = json!({"bytes": bytes, "terminator": 0});
+        let show = |word: &str| {
+            let mut arguments = text.clone();
+            arguments["show"] = json!(word);
+            arguments
+        };
+        let (parts, plain) = read(&caller, &show("plain")).await;
+        assert_eq!(plain, wanted);
+        // A letter takes one character; at most an eighth of an answer stands around them.
+        assert!(parts.len() <= 50_000 / (LIMIT * 7 / 8) + 1, "{} answers", parts.len());
+        let first = &parts[0];
+        assert_eq!((&first["consumed_length"], &first["records_total"]), (&json!(50_001), &json!(50_001)));
+        for absent in ["consumed_bytes", "consumed_hex", "lossless", "records"] {
+            assert!(first[absent].is_null(), "{absent}");
+        }
+        let (parts, plain) = read(&caller, &show("lossless")).await;
+        assert_eq!(plain, wanted);
+        let lossless: String = parts.iter().map(|part| part["lossless"].as_str().unwrap()).collect();
+        assert_eq!(lossless.len(), 50_000 * "{A:$41}".len());
+        assert!(parts[0]["records"].is_null());
+
+        // With everything, the fields of a part are about the same bytes.
+        let some = json!({"bytes": bytes[..3_000], "length": 3_000});
+        let (parts, plain) = read(&caller, &some).await;
+        assert_eq!(plain, wanted[..3_000]);
+        for part in &parts {
+            let records = part["records"].as_array().unwrap();
+            let seen: Vec<&Value> = records.iter().map(|record| &record["original_byte"]).collect();
+            assert_eq!(seen, part["consumed_bytes"].as_array().unwrap().iter().collect::<Vec<_>>());
+            assert_eq!(part["consumed_hex"].as_str().unwrap().len(), 2 * records.len());
+            assert_eq!(part["consumed_length"], 3_000);
+            assert!(part.to_string().chars().count() <= LIMIT);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_byte_that_does_not_fit_is_refused() {
+        let arguments = json!({"bytes": "41", "length": 1, "tokens": {"65": "x".repeat(9_000)}, "show": "plain"});
+        assert_eq!(Caller::limited(8_000).refused(TOOL, arguments).await.code.word(), "output_too_large");
     }
 
     #[tokio::test]

@@ -107,7 +107,7 @@ impl Tool for DefineC64Text {
         }
         let ghidra = context.ghidra().apply_data_regions(&params.program, json!([region]), params.dry_run).await?;
         let source = json!({"kind": "ghidra", "program": params.program, "start": params.start, "max_length": length});
-        let decoded = DecodedView::new(context, &text, source, params.text.configuration(&options), 0)?;
+        let decoded = DecodedView::new(context, &text, source, params.text.configuration(&options), 0, Show::All)?;
         Ok(Defined { end, decoded, ghidra, program: params.program, start: params.start, dry_run: params.dry_run })
     }
 }

@@ -12,7 +12,7 @@ mod prelude {
     pub use crate::errors::ToolError;
     pub use crate::ghidra::not_blank;
     pub use crate::tools::c64_shared::address::Address;
-    pub use crate::tools::c64_shared::text::{Configuration, DecodedView, FileSource, TextParams};
+    pub use crate::tools::c64_shared::text::{Configuration, DecodedView, FileSource, Show, TextParams};
     pub use crate::tools::c64_shared::{ByteInput, invalid};
     pub use crate::tools::{Effect, Tool};
     pub use base::limits;

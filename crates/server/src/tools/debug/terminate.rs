@@ -8,7 +8,7 @@ pub struct Terminate;
 
 impl Tool for Terminate {
     const NAME: &'static str = "terminate";
-    const DESCRIPTION: &'static str = "Kill the debugged program at once; what it has not saved is lost. detach \
+    const DESCRIPTION: &'static str = "Kill the debugged program or game at once; what it has not saved is lost. detach \
          lets it go on instead.";
     const EFFECT: Effect = Effect::OVERWRITES;
     type Params = commands::Terminate;

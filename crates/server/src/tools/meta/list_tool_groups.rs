@@ -20,6 +20,8 @@ pub struct Params {}
 pub struct Groups {
     /// The groups of tools.
     groups: Vec<GroupInfo>,
+    /// The profile of this client.
+    profile: &'static str,
     /// Profiles, each with its own list: at HTTP the endpoint `/mcp/<profile>`, at stdio `--tool-profile`.
     profiles: Vec<String>,
 }
@@ -31,6 +33,10 @@ struct GroupInfo {
     name: &'static str,
     /// What it is for.
     purpose: &'static str,
+    /// Whether all of them are in this client's list.
+    loaded: bool,
+    /// Whether the profile has all of them.
+    baseline: bool,
     /// Names of its tools.
     tools: Vec<&'static str>,
 }
@@ -43,15 +49,20 @@ impl Tool for ListToolGroups {
     type Params = Params;
     type Output = Groups;
 
-    async fn run(_context: &Context, _params: Params) -> Result<Groups, ToolError> {
+    async fn run(context: &Context, _params: Params) -> Result<Groups, ToolError> {
+        let list = context.tool_list();
         let groups = GROUPS
             .iter()
-            .map(|group| GroupInfo {
-                name: group.name,
-                purpose: group.purpose,
-                tools: group.tools.iter().map(|tool| tool.name).collect(),
+            .map(|group| {
+                let (loaded, baseline) = list.standing(group);
+                let tools = group.tools.iter().map(|tool| tool.name).collect();
+                GroupInfo { name: group.name, purpose: group.purpose, loaded, baseline, tools }
             })
             .collect();
-        Ok(Groups { groups, profiles: Profile::all().map(|profile| profile.name().to_owned()).collect() })
+        Ok(Groups {
+            groups,
+            profile: list.profile().name(),
+            profiles: Profile::all().map(|profile| profile.name().to_owned()).collect(),
+        })
     }
 }

@@ -1,8 +1,9 @@
-//! `search_tools`: which tool does what, by words. The tools about tools are not among what it finds.
+//! `search_tools`: which tool does what, by words.
 
 use crate::context::Context;
 use crate::errors::{ErrorCode, ToolError};
-use crate::tools::{self, Effect, Entry, Tool};
+use crate::tool_list::ToolList;
+use crate::tools::{self, Effect, Entry, Profile, Tool};
 use base::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub struct Params {
     /// Give the argument schema of each tool too; default false.
     #[serde(default)]
     include_schemas: bool,
+    /// Most tools, 1 to 50; default 15.
+    limit: Option<i64>,
 }
 
 /// The tools found, best first.
@@ -46,6 +49,9 @@ struct FoundTool {
     group: &'static str,
     /// What it does.
     summary: &'static str,
+    /// Where it can be called, when it is not in this client's list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
     /// Schema of its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_schema: Option<Map<String, Value>>,
@@ -62,23 +68,26 @@ impl Tool for SearchTools {
     async fn run(context: &Context, params: Params) -> Result<Found, ToolError> {
         let words = words(&params.query);
         if words.is_empty() {
-            return Err(ToolError::new(ErrorCode::InvalidArguments, "`query` names no word")
+            return Err(ToolError::new(ErrorCode::InvalidQuery, "`query` names no word")
                 .hint("list_tool_groups lists everything"));
         }
-        let mut scored = ranked(&words);
+        let limit = results(params.limit)?;
+        let list = context.tool_list();
+        let listed = list.tools();
+        let mut scored = ranked(&words, &listed);
         let total = scored.len();
         let mut truncated = None;
-        if total > limits::MAX_SEARCH_RESULTS {
-            scored.truncate(limits::MAX_SEARCH_RESULTS);
-            truncated =
-                Some(format!("one answer names {} tools; use more particular words", limits::MAX_SEARCH_RESULTS));
+        if total > limit {
+            scored.truncate(limit);
+            truncated = Some(format!("`limit` is {limit} tools"));
         }
         let mut found: Vec<FoundTool> = scored
             .into_iter()
-            .map(|(_, group, tool)| FoundTool {
+            .map(|(group, tool)| FoundTool {
                 name: tool.name,
                 group,
                 summary: tool.summary(),
+                fix: (!listed.iter().any(|shown| shown.name == tool.name)).then(|| fix(&list, group, tool)),
                 input_schema: params.include_schemas.then(tool.input_schema),
             })
             .collect();
@@ -89,16 +98,47 @@ impl Tool for SearchTools {
     }
 }
 
-/// The tools that fit, best first.
-fn ranked(words: &[String]) -> Vec<(usize, &'static str, &'static Entry)> {
-    let mut scored: Vec<_> = tools::GROUPS
-        .iter()
-        .flat_map(|group| group.tools.iter().map(|tool| (group.name, tool)))
+/// How a client comes to call a tool that it is not shown.
+fn fix(list: &ToolList, group: &str, tool: &Entry) -> String {
+    if list.profile().calls_any() {
+        return format!("call_tool(\"{}\", {{…}})", tool.name);
+    }
+    if list.changes() {
+        return format!("load_tool_group(\"{group}\")");
+    }
+    let has = |profile: &Profile| profile.tools().any(|other| other.name == tool.name);
+    let profiles: Vec<_> = Profile::all().filter(has).map(Profile::name).collect();
+    format!("use the endpoint /mcp/<profile> or --tool-profile: {}", profiles.join(", "))
+}
+
+/// How many tools an answer names.
+///
+/// # Errors
+/// `invalid_limit`.
+pub fn results(given: Option<i64>) -> Result<usize, ToolError> {
+    let most = limits::MAX_SEARCH_RESULTS;
+    match given {
+        None => Ok(limits::DEFAULT_SEARCH_RESULTS),
+        Some(given) => usize::try_from(given).ok().filter(|limit| (1..=most).contains(limit)).ok_or_else(|| {
+            ToolError::new(ErrorCode::InvalidLimit, format!("`limit` is {given}; allowed are 1 to {most}"))
+                .detail("limit", given)
+        }),
+    }
+}
+
+/// The tools that fit, best first; of the tools about tools those that are listed.
+fn ranked(words: &[String], listed: &[&'static Entry]) -> Vec<(&'static str, &'static Entry)> {
+    let groups = tools::GROUPS.iter().flat_map(|group| group.tools.iter().map(|tool| (group.name, tool)));
+    let about = tools::all().filter(|(group, tool)| {
+        *group == tools::meta::GROUP.name && listed.iter().any(|shown| shown.name == tool.name)
+    });
+    let mut scored: Vec<_> = groups
+        .chain(about)
         .map(|(group, tool)| (score(words, group, tool), group, tool))
-        .filter(|(score, ..)| *score > 0)
+        .filter(|(score, ..)| score.0 > 0)
         .collect();
-    scored.sort_by_key(|(score, ..)| std::cmp::Reverse(*score));
-    scored
+    scored.sort_by_key(|(score, _, tool)| (std::cmp::Reverse(*score), tool.name));
+    scored.into_iter().map(|(_, group, tool)| (group, tool)).collect()
 }
 
 /// The words of a query in small letters, without those that say nothing.
@@ -111,28 +151,29 @@ fn words(query: &str) -> Vec<String> {
         .to_lowercase()
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty() && !EMPTY.contains(word))
-        .take(32)
+        .take(limits::MAX_SEARCH_TERMS)
         .map(str::to_owned)
         .collect();
     words.dedup();
     words
 }
 
-/// How well a tool fits: a word in its name counts most, then in its first sentence, then in the rest.
-fn score(words: &[String], group: &str, tool: &Entry) -> usize {
-    let (name, summary, all) = (tool.name, tool.summary().to_lowercase(), tool.description.to_lowercase());
-    words
-        .iter()
-        .map(|word| {
-            // `writes`, `writing` and `write` are the same to whoever searches.
-            let stem = ["ing", "es", "s", "e"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
-            let stem = if stem.len() < 3 { word } else { stem };
-            4 * usize::from(name.contains(stem))
-                + 3 * usize::from(summary.contains(stem))
-                + usize::from(all.contains(stem))
-                + usize::from(group == word)
-        })
-        .sum()
+/// How well a tool fits. First the points: three for each word in its name, else one for each in its group or description.
+/// Among equals, how many words are in its name letter for letter, and in its first sentence; a name that is the word itself
+/// counts more.
+fn score(words: &[String], group: &str, tool: &Entry) -> (usize, usize) {
+    let all = format!("{group} {}", tool.description).to_lowercase();
+    let summary = tool.summary().to_lowercase();
+    let (mut points, mut nearness) = (0, 0);
+    for word in words {
+        // `writes`, `writing` and `write` are the same to whoever searches.
+        let stem = ["ing", "es", "s", "e"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+        let stem = if stem.len() < 3 { word } else { stem };
+        points += if tool.name.contains(stem) { 3 } else { usize::from(all.contains(stem)) };
+        nearness += usize::from(tool.name.contains(word.as_str())) + usize::from(summary.contains(stem));
+        nearness += 2 * usize::from(tool.name == word);
+    }
+    (points, nearness)
 }
 
 #[cfg(test)]
@@ -140,7 +181,7 @@ mod tests {
     use super::*;
 
     fn first(query: &str) -> &'static str {
-        ranked(&words(query)).first().map(|(_, _, tool)| tool.name).unwrap()
+        ranked(&words(query), &[]).first().map(|(_, tool)| tool.name).unwrap()
     }
 
     #[test]
