@@ -279,7 +279,7 @@ mod tests {
             let error = get(value).unwrap_err();
             assert_eq!(error.message, format!("`maxBytes` is {value}; allowed are 2 to 1024"));
             assert_eq!(error.code, ErrorCode::InvalidPattern);
-            let hint = error.hint.unwrap_or_default();
+            let hint = error.hint;
             let wanted = if value < 2 { "ask for 2 at least" } else { "ask for 1024 at most" };
             assert!(hint.starts_with(wanted), "{value}: {hint}");
         }
