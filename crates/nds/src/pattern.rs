@@ -397,6 +397,18 @@ mod tests {
             let spec = PatternSpec::Integer { value, width, endian: Endian::Little, signed, alignment: None };
             assert!(refused(&spec).contains("does not fit"), "{value}");
         }
+        // The last that fit: two's complement of 8, 16 and 32 bits.
+        for (value, width, signed) in [
+            (255, 8, false),
+            (-128, 8, true),
+            (127, 8, true),
+            (-32_768, 16, true),
+            (-(1 << 31), 32, true),
+            ((1 << 32) - 1, 32, false),
+        ] {
+            let spec = PatternSpec::Integer { value, width, endian: Endian::Little, signed, alignment: None };
+            assert!(Pattern::new(&spec).is_ok(), "{value}");
+        }
         let spec = |width, alignment| PatternSpec::Integer {
             value: 1,
             width,

@@ -362,6 +362,21 @@ mod tests {
     }
 
     #[test]
+    fn a_hit_at_the_edge_of_a_window_is_found_once() {
+        // Hits that begin just before, at and behind the place where one window ends and the next begins.
+        let pattern = Pattern::of(vec![Some(1), Some(2), Some(3)], 1).unwrap();
+        for first in WINDOW - 4..=WINDOW + 1 {
+            let mut haystack = vec![0; WINDOW + 16];
+            haystack[first..first + 3].copy_from_slice(&[1, 2, 3]);
+            haystack[first + 4..first + 7].copy_from_slice(&[1, 2, 3]);
+            let whole = Range { start: 0, end: haystack.len() };
+            let request = request(u64::MAX, 0, 9);
+            let found = find(&haystack, std::slice::from_ref(&whole), &pattern, &request, UNWATCHED).unwrap();
+            assert_eq!((found.places, found.total), (vec![first, first + 4], 2));
+        }
+    }
+
+    #[test]
     fn a_search_can_be_ended() {
         let pattern = Pattern::of(vec![Some(1)], 1).unwrap();
         let whole = Range { start: 0, end: 100 };

@@ -321,6 +321,15 @@ fn kinds_of_evidence_are_chosen_and_candidates_are_told_apart() {
     let at: Vec<_> = entries(&found).into_iter().map(|(at, ..)| at).collect();
     assert_eq!(at, [0, 0x20, 0x50, 0x5c]);
     assert_eq!(found.unresolved_indirect_calls.count, 2, "the call through the literal is not resolved then");
+    // Only calls of the kinds asked for, and from one function to another, are listed; thumb_main is not reached.
+    let calls = |found: &Discovery| {
+        found.calls.items.iter().map(|call| (call.instruction_address - BASE, call.kind)).collect::<Vec<_>>()
+    };
+    let direct = |at| (at, "direct-call");
+    assert_eq!(calls(&found), [direct(0), direct(4), direct(0x54)]);
+    let indirect = EvidenceKinds { direct_call: false, ..EvidenceKinds::PROOFS };
+    let found = discover_functions(&rom, &with(indirect), UNWATCHED).unwrap();
+    assert_eq!(calls(&found), [(0xc, "literal-call")]);
     let found = discover_functions(&rom, &with(EvidenceKinds::ALL), UNWATCHED).unwrap();
     let candidate = found.functions.items.iter().find(|function| function.entry.id.address == BASE + 0x68).unwrap();
     assert_eq!((candidate.root, candidate.evidence[0].word()), (Root::Candidate, "code-pointer"));

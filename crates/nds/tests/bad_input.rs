@@ -145,6 +145,12 @@ fn a_fat_entry_that_is_reversed_or_past_the_end_has_no_bytes() {
 fn files_that_overlap_in_part_are_told() {
     let Sample { fat, bytes, .. } = sample();
     let start = get32(&bytes, fat + 16);
+    // A file that begins where another ends shares nothing with it; one byte before, it does.
+    let end = get32(&bytes, fat + 20);
+    let touching = sample().with(fat + 24, end).with(fat + 28, end + 8).parse();
+    assert_eq!(found(&touching), []);
+    let sharing = sample().with(fat + 24, end - 1).with(fat + 28, end + 8).parse();
+    assert_eq!(found(&sharing), [("fat-overlap", Some(fat as u64 + 24))]);
     let rom = sample().with(fat + 24, start + 8).with(fat + 28, start + 0x38).parse();
     assert_eq!(found(&rom), [("fat-overlap", Some(fat as u64 + 24))]);
     assert!(

@@ -163,6 +163,22 @@ fn autoload_blocks_run_where_the_list_says() {
 }
 
 #[test]
+fn autoload_blocks_end_with_the_address_space() {
+    let with = |bss_size| {
+        let mut program = SdkProgram::new(0x0200_4000, 0x1000);
+        program.autoloads = vec![(0xffff_ffc0, vec![1; 0x20], bss_size)];
+        let arm9 = ProgramSpec { ram_address: 0x0200_4000, entry: 0x0200_4800, bytes: program.image() };
+        parse(RomBuilder { arm9, ..RomBuilder::default() }.build())
+    };
+    let blocks = |rom: &Rom| rom.components().iter().filter(|part| matches!(part.id.part, Part::Autoload(_))).count();
+    // 0xffffffc0 and 0x20 bytes leave 0x20 more.
+    let last = with(0x20);
+    assert_eq!((codes(&last), blocks(&last)), (vec![], 1));
+    let over = with(0x21);
+    assert_eq!((codes(&over), blocks(&over)), (vec!["autoload-list"], 0));
+}
+
+#[test]
 fn a_compressed_main_program_is_decoded_with_its_autoload_blocks() {
     let mut program = SdkProgram::new(0x0200_0000, 0x2000);
     program.autoloads = vec![(0x01ff_8000, vec![3; 0x80], 0)];
