@@ -155,7 +155,7 @@ fn a_graph_that_uses_its_budget_up_is_complete() {
         bytes: totals.bytes,
         edges: totals.edges,
     };
-    let run = |budget| analyze_control_flow(&rom, &ControlFlowRequest { place: place.clone(), budget }).unwrap();
+    let run = |budget| analyze_control_flow(&rom, &ControlFlowRequest { place, budget }).unwrap();
     assert_eq!(run(exact).status, "complete");
     for (budget, reason) in [
         (CfgBudget { bytes: exact.bytes - 1, ..exact }, "byte-limit"),
