@@ -482,3 +482,20 @@ pub const RESIDENCY_SAMPLES: u32 = 8;
 pub const RESIDENCY_SAMPLE_BYTES: u32 = 64;
 /// Characters of an emulator's output in one answer, of each of its two outputs: its last words.
 pub const MAX_EMULATOR_OUTPUT_SHOWN: usize = 4_000;
+
+// ---- VICE and its connector ----
+
+/// Bytes of one answer of a VICE connector: a full display as base64 has a quarter of it.
+pub const MAX_VICE_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
+/// Events that a connector remembers, the last ones.
+pub const MAX_VICE_EVENTS: usize = 1_024;
+/// Banks of memory that VICE may name: the C64 has six.
+pub const MAX_VICE_BANKS: usize = 4_096;
+/// Checkpoints that may be set in VICE at once.
+pub const MAX_VICE_CHECKPOINTS: usize = 4_096;
+/// Bytes of one read or write of memory through a connector: all that the 6510 addresses.
+pub const MAX_VICE_TRANSFER_BYTES: usize = 65_536;
+/// Bytes of a read through a connector that names no number.
+pub const DEFAULT_VICE_READ_BYTES: usize = 4_096;
+/// Time for one call of a connector that names none, in milliseconds.
+pub const DEFAULT_VICE_TIMEOUT_MS: u64 = 10_000;
