@@ -147,10 +147,9 @@ pub struct Doctor {
 
 /// Options of `vice-connector`.
 #[derive(Debug, Args)]
-#[group(id = "vice", required = true, multiple = false, args = ["launch", "connect"])]
 pub struct ViceConnector {
     /// Start VICE, and end it with the connector.
-    #[arg(long)]
+    #[arg(long, required_unless_present = "connect", conflicts_with = "connect")]
     launch: bool,
     /// Reach a VICE that runs with `-binarymonitor -binarymonitoraddress ip4://HOST:PORT`; loopback only.
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
