@@ -44,14 +44,14 @@ pub fn request(use_vic: bool) -> Request {
 /// [`Error::Protocol`].
 pub fn answer(body: &[u8]) -> Result<Display, Error> {
     let mut fields = Fields::of(body, "a display");
-    // Newer builds may have more fields before the pixels.
+    // Newer builds may have more fields; the number of pixels stands behind them.
     let length = usize::try_from(fields.long()?).unwrap_or(usize::MAX);
     let mut head = Fields::of(fields.bytes(length)?, "a display");
     let (width, height) = (head.word()?, head.word()?);
     let (x, y) = (head.word()?, head.word()?);
     let (inner_width, inner_height) = (head.word()?, head.word()?);
     let bits = head.byte()?;
-    let claimed = usize::try_from(head.long()?).unwrap_or(usize::MAX);
+    let claimed = usize::try_from(fields.long()?).unwrap_or(usize::MAX);
     let wanted = usize::from(width) * usize::from(height);
     if bits != 8 || wanted == 0 || wanted > limits::MAX_VICE_DISPLAY_PIXELS || claimed < wanted {
         return Err(Error::Protocol(format!(
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn body(width: u16, height: u16, sent: usize) -> Vec<u8> {
-        let mut body = 17_u32.to_le_bytes().to_vec();
+        let mut body = 13_u32.to_le_bytes().to_vec();
         for word in [width, height, 1, 2, 2, 3] {
             body.extend(word.to_le_bytes());
         }
@@ -101,8 +101,17 @@ mod tests {
     }
 
     #[test]
+    fn the_head_that_3_7_1_sends_is_read() {
+        // Recorded from x64sc 3.7.1: 504 by 312 pixels, the inside 320 by 200 at 136,51, and 157,248 = 504 * 312 bytes.
+        let head = b"\x0d\0\0\0\xf8\x01\x38\x01\x88\0\x33\0\x40\x01\xc8\0\x08\x40\x66\x02\0";
+        let display = answer(&[&head[..], &[14; 157_244]].concat()).unwrap();
+        assert_eq!((display.width, display.height, display.x, display.y), (504, 312, 136, 51));
+        assert_eq!((display.inner_width, display.inner_height, display.missing), (320, 200, 4));
+    }
+
+    #[test]
     fn what_cannot_be_a_display_is_refused() {
-        for bad in [body(8, 6, 43), body(0, 6, 0), body(2, 6, 12), body(8, 4, 32), vec![17, 0, 0, 0, 1]] {
+        for bad in [body(8, 6, 43), body(0, 6, 0), body(2, 6, 12), body(8, 4, 32), vec![13, 0, 0, 0, 1]] {
             assert!(matches!(answer(&bad), Err(Error::Protocol(_))), "{bad:?}");
         }
         // 0xFFFF * 0xFFFF pixels are not allocated.

@@ -8,6 +8,7 @@ mod registers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,7 @@ pub struct Monitor {
     version: Version,
     /// The registers of each memspace that was asked about.
     registers: Mutex<BTreeMap<u8, Vec<Register>>>,
+    closed: AtomicBool,
 }
 
 /// What is known without asking.
@@ -78,7 +80,13 @@ impl Monitor {
                 state.machine.assume_stopped();
             }
         }
-        Ok(Self { driver, address, version, registers: Mutex::new(BTreeMap::from([(0, registers)])) })
+        Ok(Self {
+            driver,
+            address,
+            version,
+            registers: Mutex::new(BTreeMap::from([(0, registers)])),
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// Where VICE is.
@@ -124,10 +132,14 @@ impl Monitor {
     }
 
     /// Takes our checkpoints away, which would otherwise hold VICE where no client is, and ends the connection. VICE resumes.
+    /// A second call does nothing.
     ///
     /// # Errors
     /// What kept it from doing so; the connection is ended all the same.
     pub fn close(&self) -> Result<(), Error> {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
         let outcome = self.clear();
         self.driver.hang_up();
         outcome
