@@ -519,6 +519,8 @@ pub const MAX_VICE_PRECEDING: usize = 64;
 pub const VICE_CONNECT_TIMEOUT_MS: u64 = 10_000;
 /// Time that an emulator which was just started has until its monitor answers, in milliseconds.
 pub const VICE_START_TIMEOUT_MS: u64 = 60_000;
+/// Time that `doctor` takes to see whether a monitor is there, in milliseconds: on this machine it is there at once.
+pub const VICE_LOOK_MS: u64 = 500;
 /// Time for taking our checkpoints away before the connection is closed, in milliseconds.
 pub const VICE_CLOSE_TIMEOUT_MS: u64 = 3_000;
 /// Bytes of one request to a connector: 64 KiB as digits, eight times.

@@ -14,6 +14,9 @@ use crate::emulator::{Emulator, LaunchError};
 /// Name of the program in `PATH`: the exact one of VICE's two C64 emulators.
 pub const PROGRAM: &str = "x64sc";
 
+/// Port of VICE's binary monitor unless it is told another.
+pub const MONITOR_PORT: u16 = 6502;
+
 /// Time between two tries to reach the monitor of a VICE that is starting.
 const STARTING_PAUSE: Duration = Duration::from_millis(50);
 

@@ -40,7 +40,10 @@ fn connecting_finds_a_stopped_machine() {
     let scripted = Scripted::start(|_| None);
     let monitor = connect(&scripted);
     let status = monitor.status();
-    assert_eq!((status.execution, status.pc, status.sequence, status.commands), (Execution::Stopped, Some(0xE09A), 1, 0));
+    assert_eq!(
+        (status.execution, status.pc, status.sequence, status.commands),
+        (Execution::Stopped, Some(0xE09A), 1, 0)
+    );
     assert_eq!(monitor.version().to_string(), "3.7.1.0");
 }
 
@@ -126,9 +129,8 @@ fn a_storm_of_hits_neither_keeps_answers_back_nor_grows() {
 
 #[test]
 fn a_checkpoint_that_stops_first_supersedes_the_interrupt() {
-    let scripted = answering(0x81, |seen| {
-        vec![[checkpoint(3, true, NO_REQUEST), stopped(0x0930), usual(seen)].concat()]
-    });
+    let scripted =
+        answering(0x81, |seen| vec![[checkpoint(3, true, NO_REQUEST), stopped(0x0930), usual(seen)].concat()]);
     let monitor = connect(&scripted);
     monitor.resume(LONG).unwrap();
     let Err(Error::Superseded { event }) = monitor.interrupt(LONG) else { panic!("not superseded") };

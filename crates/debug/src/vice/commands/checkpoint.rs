@@ -16,7 +16,7 @@ const TOGGLE: u8 = 0x15;
 /// A checkpoint as VICE has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Its number. That of a deleted one is given again.
+    /// Its number. When none is left, VICE counts from 1 again (measured).
     pub number: u32,
     /// Whether it is what stopped the machine.
     pub hit: bool,

@@ -67,7 +67,7 @@ impl Monitor {
         Ok(Made { checkpoint: made, resumed: resumed.is_some() })
     }
 
-    /// Deletes a checkpoint, whoever made it. VICE gives its number to the next one.
+    /// Deletes a checkpoint, whoever made it. When none is left, VICE counts from 1 again.
     ///
     /// # Errors
     /// Those of every call.
