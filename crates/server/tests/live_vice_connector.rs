@@ -37,6 +37,17 @@ fn is_there(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// Stops a process, and waits until each of its threads has stopped.
+fn freeze(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    let is_stopped = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    let tasks = format!("/proc/{pid}/task");
+    wait_until("the freeze", || std::fs::read_dir(&tasks).unwrap().flatten().all(is_stopped));
+}
+
 /// Checks that nothing of a connector is left.
 fn gone(children: &[i32], addresses: &[&str]) {
     for pid in children {
@@ -191,14 +202,7 @@ fn a_frozen_vice_is_told_by_the_layer_whose_time_is_over() {
     let connector = Connector::launch(&[]);
     let mut client = connector.client();
     let [vice] = connector.children()[..] else { panic!("one VICE") };
-    kill(Pid::from_raw(vice), Signal::SIGSTOP).unwrap();
-    // In state T once each of its threads has stopped.
-    let is_stopped = |task: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-    };
-    let tasks = format!("/proc/{vice}/task");
-    wait_until("the freeze", || std::fs::read_dir(&tasks).unwrap().flatten().all(is_stopped));
+    freeze(vice);
     let late = client.refused("list_banks", json!({"timeout_ms": 100}));
     assert_eq!((late["code"].as_str(), late["outcome_unknown"].as_bool()), (Some("vice_timeout"), Some(true)));
     // The endpoint's own time is shorter here than the method's.
@@ -221,7 +225,9 @@ fn the_end_takes_checkpoints_away_also_those_of_a_client_that_is_lost() {
     let vice = Vice::start();
     let connector = Connector::connect(&vice.monitor);
     let mut client = connector.client();
-    // Nothing may stop it from here on but what is set; the client leaves before it has its answer.
+    // The client leaves while its call is in work.
+    let pid = i32::try_from(vice.child.id()).unwrap();
+    freeze(pid);
     let body = client.body("set_checkpoint", json!({"start": 0xE000, "end": 0xFFFF}));
     let head = format!(
         "POST /debugger/invoke_target_method HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n",
@@ -230,7 +236,9 @@ fn the_end_takes_checkpoints_away_also_those_of_a_client_that_is_lost() {
     );
     let mut lost = TcpStream::connect(&connector.address).unwrap();
     lost.write_all((head + &body).as_bytes()).unwrap();
+    wait_until("the call", || client.call("status", json!({}))["command_sequence"] == 1);
     drop(lost);
+    kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
     wait_until("the checkpoint", || {
         client.call("list_checkpoints", json!({}))["checkpoints"].as_array().unwrap().len() == 1
     });

@@ -112,7 +112,7 @@ impl Drop for Connector {
         drop(self.child.kill());
         drop(self.child.wait());
         for pid in children {
-            drop(nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL));
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
         }
     }
 }
