@@ -140,7 +140,8 @@ impl Monitor {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let outcome = self.clear();
+        // What is lost holds no checkpoint that would have to be taken away.
+        let outcome = if self.driver.state().lost().is_some() { Ok(()) } else { self.clear() };
         self.driver.hang_up();
         outcome
     }
