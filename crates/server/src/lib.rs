@@ -21,4 +21,5 @@ mod schema;
 pub mod serve;
 pub mod tool_list;
 pub mod tools;
+pub mod vice_connector;
 pub mod workspace;
