@@ -13,6 +13,17 @@ pub fn run(arguments: &[String]) -> Outcome {
     }
     let python = provision::c64_python()?;
     let mut cargo = sh::cargo();
-    cargo.args(["test", "-p", "retroscope", "--features", "live", "--test", "live_c64_diff", "--", "--nocapture"]);
+    cargo.args([
+        "test",
+        "-p",
+        "retroscope",
+        "--features",
+        "live",
+        "--test",
+        "live_c64_diff",
+        "--test",
+        "live_c64_groups",
+    ]);
+    cargo.args(["--", "--nocapture"]);
     sh::run(cargo.env(C64_PYTHON, python))
 }

@@ -38,7 +38,7 @@ pause. Memory can be read while it runs; registers and steps need a stop.\n\
 7. End with detach, which leaves the program unharmed. Never leave a game stopped.\n\
 Addresses: \"0x40C8E0\", \"module+0x1000\", a symbol, \"symbol+0x10\". Let the tools do address arithmetic. Errors say \
 what was wrong and what to do next. When an answer is truncated, go on at `next`.\n\
-ROMs: begin with nds_inspect_rom. search_tools finds a tool by what it does.";
+ROMs: begin with nds_inspect_rom. search_tools finds a tool by what it does, and explains its arguments with include_schemas.";
 
 /// Revisions of the protocol that are spoken, the oldest first.
 const VERSIONS: &[ProtocolVersion] =
@@ -114,14 +114,18 @@ pub fn listed(profile: Profile) -> Vec<rmcp::model::Tool> {
 
 fn describe(entry: &'static Entry) -> rmcp::model::Tool {
     let effect = entry.effect;
-    let annotations = ToolAnnotations::new()
-        .read_only(effect.read_only)
-        .destructive(effect.destructive)
-        .idempotent(effect.idempotent)
-        .open_world(effect.open_world);
-    let tool =
-        rmcp::model::Tool::new(entry.name, entry.description, (entry.input_schema)()).with_annotations(annotations);
+    let mut annotations = ToolAnnotations::new().read_only(effect.read_only).open_world(effect.open_world);
+    // Of a tool that changes nothing the protocol ignores both.
+    if !effect.read_only {
+        annotations = annotations.destructive(effect.destructive).idempotent(effect.idempotent);
+    }
+    let input = match entry.brief {
+        Some(described) => schema::brief((entry.input_schema)(), described),
+        None => (entry.input_schema)(),
+    };
+    let tool = rmcp::model::Tool::new(entry.name, entry.description, input).with_annotations(annotations);
     match (entry.output_schema)() {
+        Some(schema) if entry.brief.is_some() => tool.with_raw_output_schema(Arc::new(schema::names(&schema))),
         Some(schema) => tool.with_raw_output_schema(Arc::new(schema::outline(&schema, entry.name == "get_status"))),
         None => tool,
     }

@@ -40,6 +40,27 @@ pub fn outline(full: &Map<String, Value>, explain_state: bool) -> Map<String, Va
     outline
 }
 
+/// Schema of arguments that say by their names what they are: described are those that must be given, and these.
+pub fn brief(mut full: Map<String, Value>, described: &[&str]) -> Map<String, Value> {
+    let required: Vec<Value> = full.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some(Value::Object(properties)) = full.get_mut("properties") {
+        for (name, property) in properties.iter_mut() {
+            if !described.contains(&name.as_str()) && !required.iter().any(|required| required == name.as_str()) {
+                strip(property, "description");
+            }
+        }
+    }
+    full
+}
+
+/// Schema of a result whose fields say by their names what they are: those that are always there.
+pub fn names(full: &Map<String, Value>) -> Map<String, Value> {
+    full.iter()
+        .filter(|(key, _)| matches!(key.as_str(), "type" | "required"))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
 fn strip(schema: &mut Value, key: &str) {
     if let Value::Object(map) = schema {
         map.remove(key);
@@ -106,7 +127,7 @@ fn object<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     schema
 }
 
-/// Removes titles, formats and `null` alternatives, and writes a choice of plain types as one `type`.
+/// Removes titles, formats, `null` alternatives and what holds anyway, and writes a choice of plain types as one `type`.
 fn tidy(value: &mut Value) {
     tidy_nullable(value, false);
 }
@@ -135,6 +156,13 @@ fn tidy_nullable(value: &mut Value, nullable: bool) {
             }
             if map.get("format").is_some_and(Value::is_string) {
                 map.remove("format");
+            }
+            // Both are what holds without the keyword.
+            if map.get("additionalProperties") == Some(&Value::Bool(true)) {
+                map.remove("additionalProperties");
+            }
+            if map.get("default") == Some(&Value::Bool(false)) {
+                map.remove("default");
             }
             if !nullable {
                 without_null(map);
@@ -391,6 +419,41 @@ mod tests {
         assert_eq!(outer["required"], full["required"]);
         let explained = Value::Object(outline(&full, true));
         assert!(explained["properties"]["generation"]["description"].is_string());
+    }
+
+    #[test]
+    fn a_result_of_speaking_names_has_those_that_are_always_there() {
+        let names = names(&of_output::<Nullable>());
+        assert_eq!(Value::Object(names), json!({"type": "object", "required": ["always"]}));
+    }
+
+    /// Not shown.
+    #[derive(Deserialize, JsonSchema)]
+    struct Flags {
+        /// Off unless said.
+        #[serde(default)]
+        #[allow(dead_code, reason = "it only has a schema")]
+        off: bool,
+        /// Anything.
+        #[allow(dead_code, reason = "it only has a schema")]
+        open: Map<String, Value>,
+    }
+
+    #[test]
+    fn a_brief_schema_describes_what_must_be_given_and_what_it_is_told_to() {
+        let full = of_input::<Sample>();
+        let brief = Value::Object(brief(full.clone(), &["mode"]));
+        for (name, described) in [("addr", true), ("mode", true), ("count", false), ("title", false)] {
+            assert_eq!(brief["properties"][name]["description"].is_string(), described, "{name}");
+        }
+        assert_eq!(brief["properties"].as_object().unwrap().len(), full["properties"].as_object().unwrap().len());
+    }
+
+    #[test]
+    fn what_holds_anyway_is_not_said() {
+        let schema = Value::Object(of_input::<Flags>());
+        assert_eq!(schema["properties"]["off"], json!({"type": "boolean", "description": "Off unless said."}));
+        assert_eq!(schema["properties"]["open"], json!({"type": "object", "description": "Anything."}));
     }
 
     #[test]

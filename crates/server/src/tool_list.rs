@@ -275,7 +275,7 @@ fn changing(context: &Context) -> Result<ToolList, ToolError> {
         _ => "there is no client with a list; every tool can be called",
     };
     Err(ToolError::new(ErrorCode::ToolListFixed, why).hint(format!(
-        "use the endpoint /mcp/<profile> or --tool-profile of a profile that has the tools ({}); call_tool in the profile \
+        "use a profile that has the tools, by the endpoint /mcp/<profile> or --tool-profile ({}); call_tool in the profile \
          `minimal` calls any tool by its name",
         Profile::names()
     )))

@@ -101,7 +101,11 @@ fn check_sdk(seen: &Value, protocol: &str) {
 }
 
 fn python(arguments: &[&str]) -> Value {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/sdk_client.py");
+    run_python("sdk_client.py", arguments)
+}
+
+fn run_python(script: &str, arguments: &[&str]) -> Value {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script);
     let output = Command::new(tool("RETROSCOPE_PYTHON")).arg(script).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     json_in(&output)
@@ -127,6 +131,45 @@ fn the_python_sdk_works_on_both_eras_over_http() {
         agent.script("continue_execution", Script::Hold);
         let server = HttpServer::start(&["--agent", &agent.address]);
         check_sdk(&python(&[mode, &format!("http://{}/mcp", server.address), TOKEN]), protocol);
+    }
+}
+
+#[test]
+fn the_python_sdk_loads_groups_and_hears_of_it_in_an_older_revision() {
+    let seen = run_python("tool_groups.py", &["legacy", PROGRAM, "serve", "--tool-profile", "debug"]);
+    assert_eq!((&seen["protocol"], &seen["list_changed"]), (&json!("2025-11-25"), &json!(true)));
+    let steps = seen["steps"].as_array().unwrap();
+    // A step that changes the list waits for the notification, and fails without it.
+    let told: Vec<&Value> = steps.iter().map(|step| &step["told"]).collect();
+    let never = &Value::Null;
+    assert_eq!(told, [&json!(1), &json!(0), never, never, never, &json!(1), &json!(1), &json!(1)]);
+    let codes: Vec<&Value> = steps[2..5].iter().map(|step| &step["refused"]["code"]).collect();
+    assert_eq!(codes, ["unknown_group", "unknown_group", "protected_group"]);
+    let has = |step: &Value, name: &str| step["tools"].as_array().unwrap().contains(&json!(name));
+    assert!(
+        has(&steps[0], "decode_c64_text") && has(&steps[1], "decode_c64_text") && !has(&steps[5], "decode_c64_text")
+    );
+    assert!(has(&steps[6], "decode_c64_sprites"));
+    assert_eq!((&seen["after"], &seen["unasked"]), (&seen["before"], &json!(0)));
+}
+
+#[test]
+fn the_python_sdk_sees_one_list_in_the_newest_revision_and_over_http() {
+    let check = |seen: &Value, listed: usize| {
+        assert_eq!((&seen["list_changed"], &seen["unasked"]), (&Value::Null, &json!(0)));
+        assert_eq!((seen["before"].as_array().unwrap().len(), &seen["after"]), (listed, &seen["before"]));
+        assert!(!seen["before"].to_string().contains("load_tool_group"), "{seen}");
+        for step in &seen["steps"].as_array().unwrap()[..6] {
+            assert_eq!(step["refused"]["code"], "tool_list_fixed", "{step}");
+        }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().to_str().unwrap();
+    let serve = ["auto", PROGRAM, "serve", "--tool-profile", "minimal", "--workspace", workspace];
+    check(&run_python("tool_groups.py", &serve), 3);
+    let server = HttpServer::start(&["--tool-profile", "minimal"]);
+    for mode in ["legacy", "auto"] {
+        check(&run_python("tool_groups.py", &[mode, &format!("http://{}/mcp", server.address), TOKEN]), 3);
     }
 }
 

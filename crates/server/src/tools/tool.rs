@@ -20,6 +20,9 @@ pub trait Tool: 'static {
     const EFFECT: Effect;
     /// Whether it answers at any length, because a part of the answer would be of no use.
     const WHOLE: bool = false;
+    /// Set where names say what arguments and results are. The list that clients get then describes of the arguments those
+    /// that must be given and these; search_tools describes all.
+    const BRIEF: Option<&'static [&'static str]> = None;
     /// Its arguments; the field docs are the schema text.
     type Params: DeserializeOwned + JsonSchema + Send;
     /// Its result; the field docs are the schema text.
@@ -124,6 +127,8 @@ pub struct Entry {
     pub effect: Effect,
     /// Whether its answer may be longer than answers are.
     pub whole: bool,
+    /// Set where the list that clients get describes little: the arguments that it does describe.
+    pub brief: Option<&'static [&'static str]>,
     /// Schema of its arguments.
     pub input_schema: fn() -> Map<String, Value>,
     /// Schema of its result.
@@ -139,6 +144,7 @@ impl Entry {
             description: T::DESCRIPTION,
             effect: T::EFFECT,
             whole: T::WHOLE,
+            brief: T::BRIEF,
             input_schema: schema::of_input::<T::Params>,
             output_schema: T::Output::schema,
             run: run::<T>,

@@ -13,7 +13,7 @@ pub struct DecodeC64CharScreen;
 pub struct Params {
     /// 1 byte a cell: which glyph.
     screen: Given,
-    /// 8 bytes a glyph; as many glyphs as the screen uses.
+    /// 8 bytes a glyph, as many as the screen uses.
     charset: Given,
     /// 1 byte a cell of colour RAM; required with `multicolor`.
     color: Option<Given>,
@@ -46,11 +46,10 @@ pub struct Params {
 
 impl Tool for DecodeC64CharScreen {
     const NAME: &'static str = "decode_c64_char_screen";
-    const DESCRIPTION: &'static str = "Decode a C64 text screen (character mode) to a PNG picture: screen memory, character \
-         set and colour RAM, from a file, Ghidra or bytes; hires or multicolor characters. For game levels made of tiles too. Sources: \
-         {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: the file begins with a load address, and offset is a C64 \
-         address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}.";
+    const DESCRIPTION: &'static str =
+        sources!("Decode a C64 text screen (character mode; levels made of tiles too) to a PNG picture.");
     const EFFECT: Effect = DRAWS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&[]);
     type Params = Params;
     type Output = Picture;
 

@@ -42,11 +42,10 @@ pub struct Params {
 
 impl Tool for DecodeC64Charset {
     const NAME: &'static str = "decode_c64_charset";
-    const DESCRIPTION: &'static str = "Decode a C64 character set (font) to a PNG sheet of glyphs, from a file, Ghidra or \
-         bytes; hires or multicolor. A .64c file is a source of the kind file with prg: true. Sources: \
-         {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: the file begins with a load address, and offset is a C64 \
-         address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}.";
+    const DESCRIPTION: &'static str =
+        sources!("Decode a C64 character set (font) to a PNG sheet of glyphs. A .64c file is a file with prg: true.");
     const EFFECT: Effect = DRAWS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&[]);
     type Params = Params;
     type Output = Picture;
 

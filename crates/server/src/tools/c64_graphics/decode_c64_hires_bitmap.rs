@@ -34,11 +34,11 @@ pub struct Params {
 
 impl Tool for DecodeC64HiresBitmap {
     const NAME: &'static str = "decode_c64_hires_bitmap";
-    const DESCRIPTION: &'static str = "Decode a C64 hires bitmap (VIC-II standard bitmap mode) to a PNG picture, from a \
-         file, Ghidra or bytes: bitmap at $2000 or so, screen memory with the colours. An Art Studio file needs only picture. Sources: \
-         {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: the file begins with a load address, and offset is a C64 \
-         address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}.";
+    const DESCRIPTION: &'static str = sources!(
+        "Decode a C64 hires bitmap (VIC-II standard bitmap mode) to a PNG picture. An Art Studio file needs only picture."
+    );
     const EFFECT: Effect = DRAWS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&["picture"]);
     type Params = Params;
     type Output = Picture;
 

@@ -38,11 +38,10 @@ pub struct Params {
 
 impl Tool for DecodeC64MulticolorBitmap {
     const NAME: &'static str = "decode_c64_multicolor_bitmap";
-    const DESCRIPTION: &'static str = "Decode a C64 multicolor bitmap (VIC-II multicolor bitmap mode) to a PNG picture, from \
-         a file, Ghidra or bytes: bitmap, screen memory, colour RAM, background. A Koala file needs only picture. Sources: \
-         {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: the file begins with a load address, and offset is a C64 \
-         address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}.";
+    const DESCRIPTION: &'static str =
+        sources!("Decode a C64 multicolor bitmap (VIC-II) to a PNG picture. A Koala file needs only picture.");
     const EFFECT: Effect = DRAWS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&["picture"]);
     type Params = Params;
     type Output = Picture;
 

@@ -44,11 +44,11 @@ pub struct Params {
 
 impl Tool for DecodeC64Sprites {
     const NAME: &'static str = "decode_c64_sprites";
-    const DESCRIPTION: &'static str = "Decode C64 sprites (24 x 21, hires or multicolor) to a PNG sheet, from a file, Ghidra \
-         or bytes. A sprite of pointer n (last 8 bytes of screen memory) is at n * 64 in its 16 KiB bank. Sources: \
-         {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: the file begins with a load address, and offset is a C64 \
-         address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}.";
+    const DESCRIPTION: &'static str = sources!(
+        "Decode C64 sprites (24 x 21) to a PNG sheet. That of pointer n (last 8 bytes of screen memory) is at n * 64 in the VIC bank."
+    );
     const EFFECT: Effect = DRAWS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&[]);
     type Params = Params;
     type Output = Picture;
 

@@ -14,6 +14,7 @@ mod prelude {
     pub use crate::errors::ToolError;
     pub use crate::tools::c64_shared::picture::{PaletteColor, Wanted};
     pub use crate::tools::c64_shared::source::{Given, Supplied};
+    pub(super) use crate::tools::c64_shared::sources;
     pub use crate::tools::c64_shared::{file, invalid};
     pub use crate::tools::{Effect, Picture, Tool};
     pub use c64::graphics::{self, Color, Grid};

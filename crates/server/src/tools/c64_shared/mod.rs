@@ -9,8 +9,20 @@ pub mod tests;
 pub mod text;
 
 use crate::errors::{ErrorCode, ToolError};
+
+/// What the picture tools say of their sources.
+macro_rules! sources {
+    ($what:literal) => {
+        concat!(
+            $what,
+            " Sources: {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: a load address comes first, offset is a C64 \
+             address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}."
+        )
+    };
+}
 use schemars::JsonSchema;
 use serde::Deserialize;
+pub(crate) use sources;
 
 /// Bytes in an argument.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

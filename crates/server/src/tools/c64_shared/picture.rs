@@ -11,10 +11,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A colour; checked by hand, so that messages name the entry.
+// A colour; checked by hand, so that messages name the entry.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
+#[allow(missing_docs, reason = "its doc would be in every schema that has colours")]
 pub struct PaletteColor(Value);
 
 /// What was asked for about the picture itself, checked.

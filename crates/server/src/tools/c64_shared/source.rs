@@ -14,24 +14,7 @@ use serde_json::{Map, Value, json};
 /// source; the tools' descriptions list them once, and not for each source again.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Given(#[schemars(with = "Fields")] Map<String, Value>);
-
-#[derive(JsonSchema)]
-#[schemars(inline)]
-#[allow(dead_code, reason = "it only describes the schema")]
-struct Fields {
-    kind: KindWord,
-}
-
-#[derive(JsonSchema)]
-#[schemars(inline, rename_all = "snake_case")]
-#[allow(dead_code, reason = "it only describes the schema")]
-enum KindWord {
-    Inline,
-    File,
-    Ghidra,
-    Vice,
-}
+pub struct Given(Map<String, Value>);
 
 /// A checked source.
 #[derive(Clone, Debug)]

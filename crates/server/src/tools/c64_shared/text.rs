@@ -60,7 +60,7 @@ pub enum GraphicsWord {
 /// Options of the three tools.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct TextParams {
-    /// Code table.
+    /// Code table; the default is `petscii_upper`.
     #[serde(default)]
     pub encoding: EncodingWord,
     /// Bytes of the text. Exactly one of `length`, `terminator`, `prefix_size`.
@@ -379,7 +379,7 @@ fn cost(record: &Record, show: Show) -> usize {
 }
 
 /// Which part of which file a text is in.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSource {
     /// `file`.
@@ -394,9 +394,8 @@ pub struct FileSource {
     prg: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
 enum FileKind {
     #[default]
     File,

@@ -54,9 +54,10 @@ pub struct Applied(Answer);
 impl Tool for ApplyC64SymbolProfile {
     const NAME: &'static str = "apply_c64_symbol_profile";
     const DESCRIPTION: &'static str = "Apply the C64 symbol profile to a program in Ghidra: names registers, KERNAL entries \
-         and system variables, defines equates. First with dry_run (the default), which changes nothing and lists each symbol \
-         with its action: create, idempotent, keep, replace, conflict. The answer is Ghidra's own and some 80,000 characters.";
+         and system variables, defines equates. dry_run (default) changes nothing and lists each symbol's action. The answer \
+         is Ghidra's own, some 80,000 characters.";
     const EFFECT: Effect = Effect { read_only: false, destructive: true, idempotent: true, open_world: true };
+    const BRIEF: Option<&'static [&'static str]> = Some(&[]);
     type Params = Params;
     type Output = Applied;
 

@@ -19,11 +19,11 @@ pub struct Params {}
 impl Tool for GetC64SymbolProfile {
     const NAME: &'static str = "get_c64_symbol_profile";
     const DESCRIPTION: &'static str = "List the C64's names: VIC-II, SID and CIA registers, KERNAL jump table, vectors, \
-         zero page and workspace variables, values of register bits (equates), memory blocks. 165 symbols, 108 equates; some \
-         40,000 characters. apply_c64_symbol_profile gives them to a program in Ghidra.";
+         zero page and workspace variables, register bits (equates), memory blocks; some 40,000 characters.";
     const EFFECT: Effect = Effect::READS;
     // Ghidra takes it whole, so a part of it would be no profile.
     const WHOLE: bool = true;
+    const BRIEF: Option<&'static [&'static str]> = Some(&[]);
     type Params = Params;
     type Output = ProfileView;
 

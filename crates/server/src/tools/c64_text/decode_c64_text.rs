@@ -12,7 +12,8 @@ pub struct DecodeC64Text;
 pub struct Params {
     /// Pairs of hexadecimal digits or numbers. Exactly one of `bytes`, `source`, and `program` with `start` and `max_length`.
     bytes: Option<ByteInput>,
-    /// A file below the workspace: `{"kind": "file", "path", "offset"?, "prg"?}`.
+    /// A file below the workspace: `{path, offset?, prg?}`; with `prg` a load address comes first and `offset` is a C64 address.
+    #[schemars(with = "Option<Map<String, Value>>")]
     source: Option<FileSource>,
     /// Program open in Ghidra.
     program: Option<String>,
@@ -23,7 +24,7 @@ pub struct Params {
     /// First byte to show of a long text; default 0.
     #[serde(default)]
     first_record: usize,
-    /// `lossless`: without bytes and records; `plain`: plain text alone.
+    /// `all` (default); `lossless`: without bytes and records; `plain`: plain text alone.
     #[serde(default)]
     show: Show,
     #[serde(flatten)]
@@ -32,10 +33,11 @@ pub struct Params {
 
 impl Tool for DecodeC64Text {
     const NAME: &'static str = "decode_c64_text";
-    const DESCRIPTION: &'static str = "Decode C64 text: PETSCII or screen codes, upper- or lower-case set, from bytes, a \
-         file or Ghidra. Say where it ends with exactly one of length, terminator, prefix_size. Gives plain text, lossless text \
-         ({A:$41}), and a record for each byte. Read a long text with `show: plain`; what does not fit goes on at `next`.";
+    const DESCRIPTION: &'static str = "Decode C64 text, PETSCII or screen codes, from bytes, a file or Ghidra. Exactly one of \
+         length, terminator, prefix_size ends it. Gives plain text, lossless text ({A:$41}), a record for each byte. Read a long \
+         text with show: plain; what does not fit goes on at next.";
     const EFFECT: Effect = Effect::READS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&["source", "tokens"]);
     type Params = Params;
     type Output = DecodedView;
 

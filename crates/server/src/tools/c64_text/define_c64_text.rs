@@ -55,10 +55,10 @@ pub struct Defined {
 
 impl Tool for DefineC64Text {
     const NAME: &'static str = "define_c64_text";
-    const DESCRIPTION: &'static str = "Define C64 text in a program in Ghidra: makes its bytes data, with the decoded text \
-         in a plate comment and a name if you give one. First with dry_run (the default), which changes nothing. Existing \
-         code or data is never cleared.";
+    const DESCRIPTION: &'static str = "Define C64 text in a program in Ghidra: its bytes become data, with the decoded text \
+         in a plate comment. dry_run (default) changes nothing; existing code or data is never cleared.";
     const EFFECT: Effect = Effect { read_only: false, destructive: false, idempotent: true, open_world: true };
+    const BRIEF: Option<&'static [&'static str]> = Some(&["tokens"]);
     type Params = Params;
     type Output = Defined;
 

@@ -18,7 +18,7 @@ mod prelude {
     pub use base::limits;
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
-    pub use serde_json::{Value, json};
+    pub use serde_json::{Map, Value, json};
 }
 
 /// The group.

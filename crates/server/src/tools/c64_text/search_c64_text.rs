@@ -16,7 +16,8 @@ pub struct SearchC64Text;
 pub struct Params {
     /// Program open in Ghidra. Exactly one of `program` (with `start` and `end`) and `source`.
     program: Option<String>,
-    /// A file below the workspace: `{"kind": "file", "path", "offset"?, "prg"?}`.
+    /// A file below the workspace: `{path, offset?, prg?}`; with `prg` a load address comes first and addresses are the C64's.
+    #[schemars(with = "Option<Map<String, Value>>")]
     source: Option<FileSource>,
     /// First address, `"RAM:0800"`; in a file its first byte by default.
     start: Option<String>,
@@ -122,10 +123,10 @@ struct Memory {
 
 impl Tool for SearchC64Text {
     const NAME: &'static str = "search_c64_text";
-    const DESCRIPTION: &'static str = "Search C64 text or bytes in memory of a program in Ghidra, or in a file: PETSCII or \
-         screen codes. In the text mode each address is decoded as a whole text that must equal the query, so length (the \
-         query's), terminator or prefix_size says where it ends.";
+    const DESCRIPTION: &'static str = "Search C64 text (PETSCII, screen codes) or bytes in Ghidra or a file. Each address is \
+         decoded as a whole text that must equal the query; exactly one of length (the query's), terminator, prefix_size ends it.";
     const EFFECT: Effect = Effect::READS;
+    const BRIEF: Option<&'static [&'static str]> = Some(&["source", "tokens"]);
     type Params = Params;
     type Output = FoundView;
 
