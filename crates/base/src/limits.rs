@@ -443,6 +443,10 @@ pub const MAX_EMULATOR_OUTPUT_BYTES: usize = 64 * 1024;
 pub const EMULATOR_TERM_GRACE_MS: u64 = 500;
 /// Time its process group has to be gone after SIGKILL, in milliseconds: only a process in the kernel's hands takes any.
 pub const EMULATOR_KILL_GRACE_MS: u64 = 5_000;
+/// Time a stub that somebody else used has for its first answer, in milliseconds: without one, its program is taken to run.
+pub const GDB_TAKE_OVER_MS: u64 = 1_000;
+/// Time a stub has to read the last word before its connection is closed, in milliseconds: DeSmuME reads once a frame, some 17.
+pub const GDB_LEAVE_MS: u64 = 100;
 /// Time a stub has for one answer, in milliseconds: DeSmuME needs less than one, mGBA answers once a frame, some 90.
 pub const GDB_EXCHANGE_TIMEOUT_MS: u64 = 3_000;
 

@@ -186,7 +186,7 @@ fn the_stubs_habits_are_as_they_are_known() {
     assert_eq!(debugger.read_memory(COUNTER + 0x10, 4, soon()).unwrap(), [1, 2, 3, 4]);
     drop(debugger);
 
-    let mut raw = Driver::connect_when_free(rig.arm9, soon()).unwrap();
+    let mut raw = Driver::take_over(rig.arm9, soon()).unwrap();
     let mut ask = |packet: &[u8]| raw.exchange(Request::ask(packet.to_vec()), soon()).unwrap();
     let before = ask(b"g");
     // All registers written, none changed.
@@ -208,7 +208,7 @@ fn the_stubs_habits_are_as_they_are_known() {
 /// The ARM9 wherever it is.
 fn rig_debugger(rig: &Rig) -> Debugger {
     let range = program("arm9-main", rig.header.word(0x28), rig.header.word(0x2C));
-    Debugger::attach(Driver::connect_when_free(rig.arm9, soon()).unwrap(), range, soon()).unwrap()
+    Debugger::attach(Driver::take_over(rig.arm9, soon()).unwrap(), range, soon()).unwrap()
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn what_survives_a_connection_is_cleared_when_attaching() {
     let stale = debugger.add_breakpoint(OVERLAY, THUMB, None, None, soon()).unwrap();
     // The old connection is lost; the stub serves one at a time.
     debugger.hang_up();
-    debugger.reattach(Driver::connect_when_free(rig.arm9, soon()).unwrap(), soon()).unwrap();
+    debugger.reattach(Driver::take_over(rig.arm9, soon()).unwrap(), soon()).unwrap();
     debugger.remove_breakpoint(&stale.id, soon()).unwrap();
     // The other one is planted anew by the run, once, and the removed one is not.
     debugger.resume(soon()).unwrap();

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use debug::emulator::headless;
-use debug::gdb_remote::{Answer, Debugger, Driver, Mode, Registers, Resumed, WatchKind};
+use debug::gdb_remote::{Answer, Cause, Debugger, Driver, Mode, Registers, Resumed, WatchKind};
 use live_common::{ARM, THUMB, in_ms, launcher, local, program, soon, stopped};
 
 /// The port is mGBA's own; it has no option for another.
@@ -62,7 +62,7 @@ fn counter(debugger: &mut Debugger) -> u32 {
     u32::from_le_bytes(debugger.read_memory(COUNTER, 4, soon()).unwrap().try_into().unwrap())
 }
 
-/// One emulator for all of it: it takes one client, and none after that.
+/// One emulator for all of it: its port is always the same.
 #[test]
 fn the_client_does_with_mgba_what_it_does_with_desmume() {
     let mut mgba = Mgba::start();
@@ -108,4 +108,16 @@ fn the_client_does_with_mgba_what_it_does_with_desmume() {
     debugger.resume(soon()).unwrap();
     assert_eq!(debugger.wait(in_ms(200)).unwrap(), Resumed::Running);
     assert_eq!(stopped(debugger.pause(soon()).unwrap()).reply.signal, 2);
+
+    // Left running with a breakpoint taken out, and taken over by another client, for which this stub stops it.
+    debugger.add_breakpoint(AGAIN, ARM, None, None, soon()).unwrap();
+    debugger.resume(soon()).unwrap();
+    debugger.let_go(soon()).unwrap();
+    drop(debugger);
+    let mut next = Debugger::take_over(local(PORT), program("cartridge", 0x0800_0000, 0x100), soon()).unwrap();
+    let found = next.last_stop().unwrap().clone();
+    assert_eq!((found.cause, found.breakpoint), (Cause::Found, None));
+    next.resume(soon()).unwrap();
+    assert_eq!(next.wait(in_ms(200)).unwrap(), Resumed::Running);
+    assert_eq!(stopped(next.pause(soon()).unwrap()).cause, Cause::Run);
 }

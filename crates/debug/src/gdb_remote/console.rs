@@ -67,9 +67,7 @@ impl Console {
     /// # Errors
     /// [`Error::NoProcessor`], [`Error::Running`] while the machine runs.
     pub fn stopped(&mut self, processor: Processor) -> Result<&mut Debugger, Error> {
-        if self.is_running() {
-            return Err(Error::Running);
-        }
+        self.look(self.current)?.must_not_run()?;
         self.reach(processor)
     }
 
@@ -128,6 +126,20 @@ impl Console {
     /// [`Error::NoProcessor`], those of [`Debugger::reattach`].
     pub fn reattach(&mut self, processor: Processor, driver: Driver, until: Instant) -> Result<(), Error> {
         self.reach(processor)?.reattach(driver, until)
+    }
+
+    /// Takes everything out of the stubs that was planted and hangs up; the machine is left running or stopped, as it is.
+    ///
+    /// # Errors
+    /// The first of [`Debugger::let_go`]; the other processor is let go all the same.
+    pub fn let_go(&mut self, until: Instant) -> Result<(), Error> {
+        // The one that runs is the only one that may be asked, and the other has nothing planted.
+        let current = self.reach(self.current)?.let_go(until);
+        let other = if self.current == Processor::Arm9 { Processor::Arm7 } else { Processor::Arm9 };
+        match self.reach(other) {
+            Ok(other) => current.and(other.let_go(until)),
+            Err(_) => current,
+        }
     }
 
     fn take_over(&mut self, processor: Processor, until: Instant) -> Result<(), Error> {

@@ -21,9 +21,22 @@ use super::watchpoints::{WatchKind, Watchpoint, Watchpoints};
 /// Time between two looks at a stub that is not ready yet.
 const NOT_READY_PAUSE: Duration = Duration::from_millis(10);
 
+/// What a stop came of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The program was stopped when it was asked about.
+    Found,
+    /// It had been made to run.
+    Run,
+    /// It had been made to step.
+    Step,
+}
+
 /// A program that stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
+    /// What it came of.
+    pub cause: Cause,
     /// What the stub said.
     pub reply: StopReply,
     /// The registers.
@@ -66,6 +79,10 @@ pub struct Debugger {
     watchpoints: Watchpoints,
     /// What the stub has of them now. Nothing is planted twice, since a stub that counts would keep it after one removal.
     planted: Vec<Key>,
+    /// Somebody used the stub before, and may have left points in it.
+    used_before: bool,
+    /// An interrupt was not answered in its time, nor since.
+    deaf: bool,
     last: Option<Stop>,
 }
 
@@ -82,9 +99,23 @@ impl Debugger {
             breakpoints: Breakpoints::default(),
             watchpoints: Watchpoints::default(),
             planted: Vec::new(),
+            used_before: false,
+            deaf: false,
             last: None,
         };
         debugger.probe(until)?;
+        Ok(debugger)
+    }
+
+    /// Takes over a stub that somebody used before, with its program stopped: see [`Driver::take_over`]. No stub tells its
+    /// points, so whatever another client left at an address goes when a point is set there.
+    ///
+    /// # Errors
+    /// Those of the connection; [`Error::BadRange`] for `main`.
+    pub fn take_over(address: SocketAddr, main: Range, until: Instant) -> Result<Self, Error> {
+        let mut debugger = Self::attach(Driver::take_over(address, until)?, main, until)?;
+        debugger.used_before = true;
+        debugger.pause(until)?;
         Ok(debugger)
     }
 
@@ -130,9 +161,37 @@ impl Debugger {
     /// Those of the connection.
     pub fn reattach(&mut self, driver: Driver, until: Instant) -> Result<(), Error> {
         self.driver = driver;
-        self.last = None;
+        (self.last, self.deaf) = (None, false);
         self.probe(until)?;
-        self.withdraw(until)
+        self.withdraw(until)?;
+        self.pause(until).map(|_| ())
+    }
+
+    /// Takes everything out of the stub that was planted and hangs up. The program is left as it is: running, or stopped.
+    ///
+    /// # Errors
+    /// Those of the stub. The connection is closed all the same.
+    pub fn let_go(&mut self, until: Instant) -> Result<(), Error> {
+        let left = self.clear_and_leave(until);
+        self.hang_up();
+        left
+    }
+
+    fn clear_and_leave(&mut self, until: Instant) -> Result<(), Error> {
+        let was_running = self.is_running();
+        if self.planted.is_empty() {
+            return Ok(());
+        }
+        if was_running && self.pause(until)? == Resumed::Running {
+            return Err(self.must_be_stopped().err().unwrap_or(Error::Running));
+        }
+        self.withdraw(until)?;
+        if was_running {
+            self.driver.resume(resume::go_on(), until)?;
+            // Closing at once would throw away what the stub has not read yet.
+            self.driver.wait_for_stop(Instant::now() + Duration::from_millis(limits::GDB_LEAVE_MS))?;
+        }
+        Ok(())
     }
 
     /// Closes the connection. What is planted stays planted in the stub, which is why [`Self::reattach`] clears it.
@@ -280,6 +339,10 @@ impl Debugger {
     fn plant(&mut self, key: Key, until: Instant) -> Result<(), Error> {
         if !self.planted.contains(&key) {
             let (kind, address, size) = key;
+            if self.used_before {
+                // Removing what is not there is an error to some stubs; that one was there is rare.
+                self.driver.exchange(Request::change(breakpoint::remove(kind, address, size)), until)?;
+            }
             let answer = self.driver.exchange(Request::change(breakpoint::insert(kind, address, size)), until)?;
             breakpoint::inserted(&answer)?;
             self.planted.push(key);
@@ -409,7 +472,7 @@ impl Debugger {
     /// [`Error::Stopped`] when it does not run, those of the stub.
     pub fn wait(&mut self, until: Instant) -> Result<Resumed, Error> {
         match self.driver.wait_for_stop(until)? {
-            Some(reply) => self.stopped(reply, until).map(|stop| Resumed::Stopped(Box::new(stop))),
+            Some(reply) => self.stopped(reply, Cause::Run, until).map(|stop| Resumed::Stopped(Box::new(stop))),
             None => Ok(Resumed::Running),
         }
     }
@@ -424,10 +487,12 @@ impl Debugger {
                 return Ok(Resumed::Stopped(Box::new(stop.clone())));
             }
             let reply = self.stop_reason(until)?;
-            return self.stopped(reply, until).map(|stop| Resumed::Stopped(Box::new(stop)));
+            return self.stopped(reply, Cause::Found, until).map(|stop| Resumed::Stopped(Box::new(stop)));
         }
         self.driver.interrupt(until)?;
-        self.wait(until)
+        let paused = self.wait(until)?;
+        self.deaf = paused == Resumed::Running;
+        Ok(paused)
     }
 
     /// Executes `count` instructions, each within `each`; with `report`, the registers around every one are read.
@@ -454,7 +519,7 @@ impl Debugger {
             // A watched access, or an end, is news; the trap of a step is not.
             let is_last = completed == count || reply.kind != StopKind::Signal || reply.watch().is_some();
             if is_last {
-                let stop = self.stopped(reply, Instant::now() + each)?;
+                let stop = self.stopped(reply, Cause::Step, Instant::now() + each)?;
                 if report {
                     registers.push(stop.registers);
                 }
@@ -468,7 +533,8 @@ impl Debugger {
     }
 
     /// Takes a stop in: registers, whose it is, counts.
-    fn stopped(&mut self, reply: StopReply, until: Instant) -> Result<Stop, Error> {
+    fn stopped(&mut self, reply: StopReply, cause: Cause, until: Instant) -> Result<Stop, Error> {
+        self.deaf = false;
         // The stop itself has come; the time for waiting may be over, and the registers need a little of their own.
         let until = until.max(Instant::now() + Duration::from_millis(limits::GDB_EXCHANGE_TIMEOUT_MS));
         let registers = self.registers(until)?;
@@ -477,17 +543,25 @@ impl Debugger {
             accessed = self.capabilities.watched_address(digits, |address| self.watchpoints.covers(address));
             watchpoint = accessed.and_then(|address| self.watchpoints.hit(address, field));
         }
-        let by_trap = reply.kind == StopKind::Signal && reply.watch().is_none();
+        // A program that is found stopped has hit nothing since.
+        let by_trap = cause != Cause::Found && reply.kind == StopKind::Signal && reply.watch().is_none();
         let breakpoint = if by_trap { self.breakpoints.hit(registers.pc(), registers.mode()) } else { None };
-        let stop = Stop { reply, registers, breakpoint, watchpoint, accessed };
+        let stop = Stop { cause, reply, registers, breakpoint, watchpoint, accessed };
         self.last = Some(stop.clone());
         Ok(stop)
     }
 
     fn must_be_stopped(&self) -> Result<(), Error> {
-        if self.is_broken() {
-            return Err(Error::Broken);
+        if self.is_broken() { Err(Error::Broken) } else { self.must_not_run() }
+    }
+
+    /// # Errors
+    /// [`Error::Running`], or [`Error::Deaf`] after an interrupt that was not answered.
+    pub(super) const fn must_not_run(&self) -> Result<(), Error> {
+        match (self.is_running(), self.deaf) {
+            (true, true) => Err(Error::Deaf),
+            (true, false) => Err(Error::Running),
+            (false, _) => Ok(()),
         }
-        if self.is_running() { Err(Error::Running) } else { Ok(()) }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use base::limits;
 
 use super::error::Error;
-use super::packets::{StopReply, bad, query_supported, standard, stop_reason};
+use super::packets::{StopReply, bad, query_supported, standard, stop_reason, stop_reply};
 use super::session::{Event, Request, Session};
 
 /// Shortest time that a socket is given: none at all would mean for ever.
@@ -38,19 +38,52 @@ impl Driver {
         Ok(Self { stream, session: Session::default(), since: Instant::now() })
     }
 
-    /// Connects to a stub that may still be busy with a client that has just left: such a stub closes the connection at once.
-    /// The program must be stopped.
+    /// Connects to a stub that somebody used before, and stops its program if that runs. A stub that is still busy with a client
+    /// that has just left closes the connection at once. One whose program runs refuses the first question, or does not answer
+    /// it; it must be interrupted, by a connection on which nothing else was asked.
     ///
     /// # Errors
     /// The last try's, when the time is over.
-    pub fn connect_when_free(address: SocketAddr, until: Instant) -> Result<Self, Error> {
+    pub fn take_over(address: SocketAddr, until: Instant) -> Result<Self, Error> {
         loop {
+            let each = until.min(Instant::now() + Duration::from_millis(limits::GDB_TAKE_OVER_MS));
             let mut driver = Self::connect(address, until)?;
-            match driver.exchange(Request::ask(stop_reason::request()), until) {
-                Ok(_) => return Ok(driver),
-                Err(Error::Closed) if Instant::now() < until => std::thread::sleep(BUSY_PAUSE),
-                Err(error) => return Err(error),
+            // Not a question that is repeated: DeSmuME refuses it, and answers it nevertheless while the program runs on.
+            let error = match driver.exchange(Request::change(stop_reason::request()), each) {
+                Ok(answer) if stop_reply::answer(&answer).is_ok() => return Ok(driver),
+                Ok(answer) => return Err(bad("?", &answer)),
+                Err(error) => error,
+            };
+            driver.hang_up();
+            match &error {
+                Error::Closed => {}
+                Error::Refused { .. } | Error::TimedOut { .. } => {
+                    if let Some(driver) = Self::interrupted(address, until)? {
+                        return Ok(driver);
+                    }
+                }
+                _ => return Err(error),
             }
+            if Instant::now() >= until {
+                return Err(error);
+            }
+            std::thread::sleep(BUSY_PAUSE);
+        }
+    }
+
+    /// A connection whose first word stopped the program; `None` when no stop came.
+    fn interrupted(address: SocketAddr, until: Instant) -> Result<Option<Self>, Error> {
+        let each = until.min(Instant::now() + Duration::from_millis(limits::GDB_TAKE_OVER_MS));
+        let mut driver = Self::connect(address, until)?;
+        driver.session.assume_running();
+        driver.interrupt(each)?;
+        match driver.wait_for_stop(each) {
+            Ok(Some(_)) => Ok(Some(driver)),
+            Ok(None) | Err(Error::Closed) => {
+                driver.hang_up();
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

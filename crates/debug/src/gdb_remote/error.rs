@@ -68,6 +68,11 @@ pub enum Error {
     /// The program runs, and a stub understands nothing while it does.
     #[error("the program runs: pause it, or wait for it to stop")]
     Running,
+    /// The program runs, and an interrupt was not answered.
+    #[error(
+        "the program runs, and the GDB stub does not stop it: DeSmuME's recompiler (--cpu-mode=1) answers neither interrupts nor steps"
+    )]
+    Deaf,
     /// The program is stopped already.
     #[error("the program is stopped: continue it first")]
     Stopped,

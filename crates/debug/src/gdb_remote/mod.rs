@@ -21,7 +21,7 @@ pub use breakpoints::Breakpoint;
 pub use capabilities::{AddressOrder, Answer, Capabilities};
 pub use console::{Console, Processor};
 pub use context::{Region, RegionBytes, StopContext};
-pub use debugger::{Debugger, Resumed, Steps, Stop};
+pub use debugger::{Cause, Debugger, Resumed, Steps, Stop};
 pub use driver::Driver;
 pub use error::Error;
 pub use framing::{Decoder, Token, encode};

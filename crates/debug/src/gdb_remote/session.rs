@@ -113,6 +113,13 @@ impl Session {
         Ok(())
     }
 
+    /// Says that the program was running before this connection was made, so that it may be interrupted.
+    pub fn assume_running(&mut self) {
+        if matches!(self.phase, Phase::Idle) {
+            self.phase = Phase::Running { payload: Vec::new(), damaged: 0 };
+        }
+    }
+
     /// Asks a running program to stop. A second call changes nothing until the program has stopped.
     ///
     /// # Errors
@@ -360,6 +367,21 @@ mod tests {
         assert!(matches!(session.next_event(), Some(Event::Output(text)) if text == b"Hi"));
         assert!(matches!(session.next_event(), Some(Event::Stopped(stop)) if stop.signal == 2));
         assert!(matches!(session.interrupt(), Err(Error::Stopped)));
+    }
+
+    #[test]
+    fn a_program_that_ran_before_is_interrupted_without_a_word_before() {
+        let mut session = Session::default();
+        assert!(matches!(session.interrupt(), Err(Error::Stopped)));
+        session.assume_running();
+        session.interrupt().unwrap();
+        assert_eq!(session.take_outgoing(), [0x03]);
+        session.receive(b"$S02#b5");
+        assert!(matches!(session.next_event(), Some(Event::Stopped(stop)) if stop.signal == 2));
+        // A request that waits is not forgotten.
+        let mut waiting = waiting(question());
+        waiting.assume_running();
+        assert!(waiting.is_waiting());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use debug::gdb_remote::{
-    Answer, Console, Debugger, Driver, Error, Mode, ModeRequest, Processor, Range, RangeSource, Region, Resumed,
+    Answer, Cause, Console, Debugger, Driver, Error, Mode, ModeRequest, Processor, Range, RangeSource, Region, Resumed,
     WatchKind,
 };
 use stub::{ENTRY, Script, Stub};
@@ -198,6 +198,38 @@ fn a_step_that_is_never_answered_leaves_the_program_running() {
     let steps = debugger.step(3, Duration::from_millis(50), false).unwrap();
     assert_eq!((steps.completed, steps.end), (0, Resumed::Running));
     assert!(debugger.is_running());
+}
+
+#[test]
+fn a_stub_whose_program_runs_is_interrupted_to_take_it_over() {
+    let stub = Stub::start(Script { running: true, ..Script::default() });
+    let mut debugger = Debugger::take_over(stub.address, main_range(), soon()).unwrap();
+    assert_eq!(debugger.last_stop().unwrap().cause, Cause::Found);
+    // Asked once on a connection that was given up, and nothing else while it ran.
+    assert_eq!(stub.script().seen[0], "?");
+    // What another client left there is taken out before ours is planted.
+    stub.script().planted.push("0,2000000,4".to_owned());
+    debugger.add_breakpoint(ENTRY, ARM, None, None, soon()).unwrap();
+    assert_eq!(stub.script().planted, ["0,2000000,4"]);
+    debugger.resume(soon()).unwrap();
+    debugger.let_go(soon()).unwrap();
+    stub.wait(|script| script.running && script.planted.is_empty());
+    // A stub that never answers is given up when the time is over.
+    let deaf = Stub::start(Script { deaf_to: Some('?'), ..Script::default() });
+    let error = Debugger::take_over(deaf.address, main_range(), in_ms(100)).unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+}
+
+#[test]
+fn a_program_that_no_interrupt_stops_is_told_apart_from_one_that_runs() {
+    let stub = Stub::start(Script { never_interrupted: true, ..Script::default() });
+    let mut debugger = attach(&stub);
+    debugger.resume(soon()).unwrap();
+    assert!(matches!(debugger.registers(soon()), Err(Error::Running)));
+    assert_eq!(debugger.pause(in_ms(50)).unwrap(), Resumed::Running);
+    for _ in 0..2 {
+        assert!(matches!(debugger.read_memory(ENTRY, 4, soon()), Err(Error::Deaf)));
+    }
 }
 
 #[test]

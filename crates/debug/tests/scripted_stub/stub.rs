@@ -25,6 +25,10 @@ pub struct Script {
     pub pc: u32,
     /// Set when it was asked for more memory than its buffer holds, which ends the real one.
     pub crashed: bool,
+    /// Whether the program runs, whoever is connected.
+    pub running: bool,
+    /// Never stops for an interrupt, as a recompiler does.
+    pub never_interrupted: bool,
     /// Never answers this packet.
     pub deaf_to: Option<char>,
     /// Bytes that were written.
@@ -72,7 +76,6 @@ impl Stub {
 fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut decoder = Decoder::default();
-    let mut running = false;
     let mut buffer = [0; 512];
     loop {
         let count = stream.read(&mut buffer)?;
@@ -80,15 +83,15 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
             return Ok(());
         }
         for byte in &buffer[..count] {
-            if running && *byte == 0x03 {
-                running = false;
+            let mut script = script.lock().unwrap();
+            if script.running && !script.never_interrupted && *byte == 0x03 {
+                script.running = false;
                 stream.write_all(&encode(b"S02"))?;
             }
             let Some(Token::Packet(packet)) = decoder.push(*byte) else { continue };
             let packet = String::from_utf8(packet).unwrap();
-            let mut script = script.lock().unwrap();
             script.seen.push(packet.clone());
-            if running {
+            if script.running {
                 stream.write_all(b"-")?;
                 continue;
             }
@@ -103,7 +106,7 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
                 let stop = if script.stops.is_empty() { None } else { Some(script.stops.remove(0)) };
                 match stop.or((packet == "s").then_some("S05")) {
                     Some(stop) => stream.write_all(&encode(stop.as_bytes()))?,
-                    None => running = true,
+                    None => script.running = true,
                 }
                 continue;
             }

@@ -1,6 +1,7 @@
 //! What the tests of the server share: an agent that answers as it is told, and clients that speak raw MCP.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod desmume;
 pub mod fake_agent;
 pub mod fake_ghidra;
 pub mod http_client;

@@ -59,7 +59,7 @@ pub async fn reach(context: &Context, until: Instant) -> Result<Probed, ToolErro
         let begun = Instant::now();
         let machine = state.machine()?;
         let address = machine.arm9;
-        let outcome = machine.connect(until);
+        let outcome = machine.connect(until).and_then(|()| machine.reconnect(until));
         if let Err(error) = &outcome
             && error.code == ErrorCode::EmulatorStartFailed
         {

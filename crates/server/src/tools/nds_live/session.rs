@@ -63,6 +63,8 @@ pub struct Machine {
     pub rom: Arc<Rom>,
     /// When it was started.
     pub started: SystemTime,
+    /// Whether the stub was used before this connection: attached to, or connected to anew.
+    pub joined: bool,
     /// When the last stop was seen.
     pub stopped_at: Option<SystemTime>,
     /// The emulator's home, removed with it.
@@ -246,6 +248,7 @@ impl State {
             rom_path: start.rom_path,
             rom: start.rom,
             started: SystemTime::now(),
+            joined: false,
             stopped_at: None,
             home: None,
         };
@@ -275,12 +278,12 @@ impl State {
         Ok(())
     }
 
-    /// Ends the emulator, or lets a stub of somebody else's go.
+    /// Ends the emulator, or lets a stub of somebody else's go: without our breakpoints, and running or stopped as it is.
     pub fn stop(&mut self) {
         if let Some(machine) = self.seen() {
-            // Our end is closed first, so that nothing of the connection keeps the port taken.
-            machine.console = None;
             if let Some(emulator) = &mut machine.emulator {
+                // Our end is closed first, so that nothing of the connection keeps the port taken.
+                machine.console = None;
                 machine.exit = emulator.stop();
             } else {
                 self.machine = None;
@@ -313,11 +316,12 @@ impl Machine {
         let fresh = self.emulator.is_some() && self.stopped_at.is_none();
         let emulator = &mut self.emulator;
         let mut alive = || emulator.as_mut().is_none_or(|emulator| emulator.exit().is_none());
+        self.joined = !fresh;
         let mut reach = |address, main, entry| {
             if fresh {
                 Debugger::when_ready(address, main, entry, until, &mut alive)
             } else {
-                Debugger::attach(Driver::connect_when_free(address, until)?, main, until)
+                Debugger::take_over(address, main, until)
             }
         };
         let arm9 = reach(self.arm9, main9, header9.entry);
@@ -332,14 +336,18 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes broken connections anew. The breakpoints of before are taken out of the stub, and planted again by the next run.
-    fn reconnect(&mut self, until: Instant) -> Result<(), ToolError> {
-        let Some(console) = &mut self.console else { return Ok(()) };
+    /// Makes broken connections anew; a program that runs is stopped for it. The breakpoints of before are taken out of the stub, and planted again by the next run.
+    ///
+    /// # Errors
+    /// `emulator_not_ready`, `gdb_connection_lost`.
+    pub fn reconnect(&mut self, until: Instant) -> Result<(), ToolError> {
+        let Some(console) = self.console.as_mut().filter(|console| console.is_broken()) else { return Ok(()) };
+        self.joined = true;
         for (processor, address) in [(Processor::Arm9, Some(self.arm9)), (Processor::Arm7, self.arm7)] {
             if let Some(address) = address
                 && console.look(processor)?.is_broken()
             {
-                console.reattach(processor, Driver::connect_when_free(address, until)?, until)?;
+                console.reattach(processor, Driver::take_over(address, until)?, until)?;
             }
         }
         Ok(())
@@ -374,7 +382,10 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        self.console = None;
+        if let Some(mut console) = self.console.take().filter(|_| self.emulator.is_none()) {
+            // With a stub that does not answer any more there is nothing to be done.
+            let _ = console.let_go(soon());
+        }
         self.emulator = None;
         if let Some(home) = &self.home {
             // What cannot be removed from the folder for temporary files is nobody's trouble.
@@ -426,6 +437,10 @@ impl From<LaunchError> for ToolError {
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         let (code, hint) = match &error {
+            Error::Deaf => (
+                ErrorCode::DebuggerRunning,
+                "end it with desmume_stop; start an emulator that runs its interpreter, as desmume_start does by --cpu-mode=0",
+            ),
             Error::Running => (ErrorCode::DebuggerRunning, "desmume_pause stops it; desmume_wait_for_stop waits"),
             Error::Stopped => (ErrorCode::DebuggerStopped, "desmume_continue makes it run"),
             Error::Connect { .. } | Error::NotReady { .. } => {

@@ -7,7 +7,7 @@ use crate::tools::nds::shared::params::Address;
 use crate::tools::nds::shared::shapes::hex;
 use base::limits;
 use debug::gdb_remote::{
-    Breakpoint, Error, ModeRequest, Processor, RangeSource, Region, RegionBytes, Registers, Resumed, Stop,
+    Breakpoint, Cause, Error, ModeRequest, Processor, RangeSource, Region, RegionBytes, Registers, Resumed, Stop,
 };
 use debug::gdb_remote::{StopContext, StopReply};
 use schemars::JsonSchema;
@@ -76,7 +76,8 @@ pub fn regions(wanted: Vec<RegionWanted>, most: usize) -> Result<Vec<Region>, To
 pub struct Where {
     /// `unavailable`, `stopped` or `running`.
     pub state: &'static str,
-    /// Why it is in that state: `breakpoint`, `watchpoint`, `step`, `interrupt`, `entry`, `exited`, …
+    /// Why it is in that state: `breakpoint`, `watchpoint`, `step`, `interrupt`, `entry`, `attached` (found stopped, or stopped to
+    /// attach), `trap` (a breakpoint that is none of ours), `exited`, …
     pub reason: String,
     /// Address of the next instruction, of a stopped program whose stop was seen.
     pub pc: Option<u32>,
@@ -97,8 +98,9 @@ impl Where {
         let last = machine.console.as_ref().and_then(|console| console.look(console.current()).ok()?.last_stop());
         let reason = match (word, last) {
             ("running", _) => "running".to_owned(),
-            ("stopped", Some(stop)) => reason(stop).to_owned(),
-            ("stopped", None) => "entry".to_owned(),
+            ("stopped", Some(stop)) if stop.cause != Cause::Found => reason(stop).to_owned(),
+            ("stopped", _) if machine.joined => "attached".to_owned(),
+            ("stopped", _) => "entry".to_owned(),
             _ => "not-connected".to_owned(),
         };
         let pc = if word == "stopped" { last.map(|stop| stop.registers.pc()) } else { None };
@@ -112,7 +114,8 @@ pub fn reason(stop: &Stop) -> &'static str {
         Stop { watchpoint: Some(_), .. } => "watchpoint",
         Stop { breakpoint: Some(_), .. } => "breakpoint",
         Stop { reply: StopReply { signal: 2, .. }, .. } => "interrupt",
-        Stop { reply: StopReply { signal: 5, .. }, .. } => "step",
+        Stop { cause: Cause::Step, reply: StopReply { signal: 5, .. }, .. } => "step",
+        Stop { reply: StopReply { signal: 5, .. }, .. } => "trap",
         _ => "signal",
     }
 }
