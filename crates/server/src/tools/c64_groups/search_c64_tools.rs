@@ -1,7 +1,7 @@
 //! `search_c64_tools`: which C64 tool does what, by words.
 
+use super::ALIASES;
 use super::prelude::*;
-use super::{ALIASES, shows};
 use crate::errors::ErrorCode;
 use crate::tools::Entry;
 use crate::tools::meta::search_tools::results;
@@ -43,6 +43,7 @@ fn search(context: &Context, params: &Params) -> Result<Value, ToolError> {
     }
     let limit = results(params.limit)?;
     let list = context.tool_list();
+    let standings = list.standings();
     let management = ALIASES.iter().map(|tool| ("management", tool));
     let groups = C64.groups();
     let catalog = groups.iter().flat_map(|(name, group)| group.tools.iter().map(|tool| (*name, tool)));
@@ -57,7 +58,7 @@ fn search(context: &Context, params: &Params) -> Result<Value, ToolError> {
     let matches: Vec<Value> = found
         .into_iter()
         .map(|(_, group, tool)| {
-            let callable = group == "management" || shows(&list, tool.name);
+            let callable = group == "management" || standings.shows(tool.name);
             let mut entry = json!({"name": tool.name, "group": group, "description": tool.summary(),
                 "status": if callable { "callable" } else { "not_loaded" }});
             if !callable {
