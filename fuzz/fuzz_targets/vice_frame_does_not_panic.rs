@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use debug::vice::commands::{banks, checkpoint, display, info, memory_get, palette, registers, registers_available, snapshot};
+use debug::vice::commands::{
+    banks, checkpoint, display, info, memory_get, palette, registers, registers_available, snapshot,
+};
 use debug::vice::{Decoder, Machine, Session};
 use libfuzzer_sys::fuzz_target;
 

@@ -69,12 +69,14 @@ fn debug_under_wine() -> Outcome {
     outcome
 }
 
-/// The MCP server beside the Python SDK.
+/// The MCP server beside the Python SDK, and its tool lists beside those of the predecessor of its C64 tools.
 fn mcp() -> Outcome {
     let tools = provision::install()?;
     build(&["--package", "retroscope", "--bin", "retroscope", "--example", "bench_mcp"])?;
     let peer = workspace::root().join("crates/server/examples/bench_mcp/peer.py");
-    sh::run(Command::new(release("examples/bench_mcp")).arg(release("retroscope")).arg(tools.python).arg(peer))
+    let c64_mcp = tools.c64_python.with_file_name("c64-mcp");
+    let mut bench = Command::new(release("examples/bench_mcp"));
+    sh::run(bench.arg(release("retroscope")).arg(tools.python).arg(peer).arg(c64_mcp))
 }
 
 /// The tools on Nintendo DS ROMs beside `memchr`, SHA-256, and what the predecessor took.

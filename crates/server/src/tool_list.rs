@@ -6,7 +6,7 @@ use crate::tools::{Entry, GROUPS, Group, Profile, meta};
 use rmcp::service::{Peer, RoleServer};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The word that loads every group.
@@ -18,6 +18,30 @@ pub struct ToolList {
     profile: Profile,
     loaded: Arc<Mutex<Vec<&'static Group>>>,
     client: Option<Peer<RoleServer>>,
+}
+
+/// How groups stand to a list.
+#[derive(Clone, Debug)]
+pub struct Standings {
+    shown: HashSet<&'static str>,
+    baseline: HashSet<&'static str>,
+}
+
+impl Standings {
+    /// Whether the client is shown a tool of that name.
+    pub fn shows(&self, name: &str) -> bool {
+        self.shown.contains(name)
+    }
+
+    /// Whether every tool of the group is shown.
+    pub fn loaded(&self, group: &Group) -> bool {
+        group.tools.iter().all(|tool| self.shown.contains(tool.name))
+    }
+
+    /// Whether the profile itself shows them all, so that the group stays.
+    pub fn baseline(&self, group: &Group) -> bool {
+        group.tools.iter().all(|tool| self.baseline.contains(tool.name))
+    }
 }
 
 /// Names by which a client knows groups.
@@ -85,10 +109,10 @@ impl ToolList {
         }
     }
 
-    /// Whether every tool of the group is shown, and whether the profile itself shows them all.
-    pub fn standing(&self, group: &Group) -> (bool, bool) {
-        let has = |tools: &[&Entry]| group.tools.iter().all(|tool| tools.iter().any(|shown| shown.name == tool.name));
-        (has(&self.tools()), has(&self.profile.tools().collect::<Vec<_>>()))
+    /// How groups stand to the list as it is now.
+    pub fn standings(&self) -> Standings {
+        let names = |tools: &[&'static Entry]| tools.iter().map(|tool| tool.name).collect();
+        Standings { shown: names(&self.tools()), baseline: names(&self.profile.tools().collect::<Vec<_>>()) }
     }
 
     fn loaded(&self) -> Vec<&'static Group> {
@@ -211,7 +235,8 @@ impl Naming {
     }
 
     fn change(&self, list: &ToolList, tools: Vec<&'static str>, told: Told) -> Change {
-        let loaded_groups = self.names(|group| list.standing(group).0);
+        let standings = list.standings();
+        let loaded_groups = self.names(|group| standings.loaded(group));
         Change { tools, loaded_groups, profile: self.profile(list.profile), told }
     }
 
@@ -247,7 +272,8 @@ impl Naming {
             .detail("group", name)
             .detail("profile", profile));
         }
-        if list.standing(group).1 {
+        let standings = list.standings();
+        if standings.baseline(group) {
             return Err(ToolError::new(
                 ErrorCode::ProtectedGroup,
                 format!("the group `{name}` belongs to the profile `{profile}`, which keeps it"),
@@ -255,7 +281,7 @@ impl Naming {
             .hint("only what load_tool_group added can be unloaded; for fewer tools use --tool-profile minimal")
             .detail("group", name)
             .detail("profile", profile)
-            .detail("baseline_groups", self.names(|group| list.standing(group).1)));
+            .detail("baseline_groups", self.names(|group| standings.baseline(group))));
         }
         let tools = list.remove(group);
         let told = if tools.is_empty() { Told::default() } else { list.tell().await };
@@ -310,7 +336,8 @@ mod tests {
     #[test]
     fn a_group_of_which_the_profile_has_a_part_brings_the_rest() {
         let list = list("nds-live");
-        assert_eq!(list.standing(&nds::GROUP), (false, false));
+        let standings = list.standings();
+        assert!(!standings.loaded(&nds::GROUP) && !standings.baseline(&nds::GROUP));
         let before = names(&list);
         let new = list.add(&[&nds::GROUP]).unwrap();
         assert_eq!(new.len(), nds::GROUP.tools.len() - nds::FEW.tools.len());

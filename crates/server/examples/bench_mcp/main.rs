@@ -1,6 +1,7 @@
 //! `cargo xtask bench mcp`: the round trip of a tool call, beside the same tool on the Python SDK, as ratios.
 //!
-//! Arguments: the `retroscope` binary, a Python with the package `mcp`, the script of the peer. Both sides take turns in
+//! Arguments: the `retroscope` binary, a Python with the package `mcp`, the script of the peer, and `c64-mcp`, the server whose
+//! C64 tools ours succeed: the sizes of both tool lists are printed beside each other. Both sides take turns in
 //! blocks of calls, so that a busy moment of the machine hits both. Nothing here is a test: a missed ratio is printed,
 //! and only what could not be measured is an error.
 
@@ -24,11 +25,11 @@ const WARM_UP: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [retroscope, python, peer] = arguments.as_slice() else {
-        return Err("arguments: RETROSCOPE PYTHON PEER_SCRIPT".into());
+    let [retroscope, python, peer, c64_mcp] = arguments.as_slice() else {
+        return Err("arguments: RETROSCOPE PYTHON PEER_SCRIPT C64_MCP".into());
     };
     let folder = tempfile::tempdir()?;
-    let programs = Programs::new(retroscope, python, peer, folder.path())?;
+    let programs = Programs::new(retroscope, python, peer, c64_mcp, folder.path())?;
     let answer = lists(&programs)?;
     programs.tell_peer(&answer)?;
 
@@ -48,13 +49,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints how long the tool list of each profile is, and gives what `list_tool_groups` answers.
+/// Prints how long the tool list of each profile is, ours and c64-mcp's, and gives what `list_tool_groups` answers.
 fn lists(programs: &Programs) -> Result<Value, Box<dyn Error>> {
     let server = programs.http()?;
     let mut answer = Value::Null;
     let mut profiles = vec!["full".to_owned()];
     println!("Tool list of each profile:\n");
     let mut done = 0;
+    let mut ours = Sizes::default();
     while let Some(profile) = profiles.get(done).cloned() {
         done += 1;
         let mut connection = server.connect(Era::Stateless, &format!("/{profile}"))?;
@@ -64,10 +66,51 @@ fn lists(programs: &Programs) -> Result<Value, Box<dyn Error>> {
             profiles.extend(named.filter_map(Value::as_str).filter(|name| *name != "full").map(str::to_owned));
         }
         let list = ask(&mut *connection, Era::Stateless, "tools/list", json!({}))?;
-        let tools = list.get("tools").and_then(Value::as_array).ok_or("tools/list gave no tools")?;
-        println!("  {profile:<12} {:>3} tools {:>7} bytes", tools.len(), serde_json::to_vec(tools)?.len());
+        let list = Sizes::of(&list)?;
+        list.print(&profile);
+        if profile == "full" {
+            ours = list;
+        }
     }
+    println!("\nThat of c64-mcp:\n");
+    let mut theirs = Sizes::default();
+    for profile in ["minimal", "static", "vice", "full"] {
+        let server = programs.predecessor(profile)?;
+        let mut connection = server.connect(Era::Session, "")?;
+        theirs = Sizes::of(&ask(&mut *connection, Era::Session, "tools/list", json!({}))?)?;
+        theirs.print(profile);
+    }
+    let (mut count, mut one, mut other) = (0, 0, 0);
+    for (name, bytes) in &theirs.0 {
+        if let Some((_, own)) = ours.0.iter().find(|(same, _)| same == name) {
+            (count, one, other) = (count + 1, one + own, other + bytes);
+        }
+    }
+    println!("\nThe {count} tools of both, bytes per tool:\n");
+    println!(
+        "  retroscope {} | c64-mcp {} | wanted fewer: {}",
+        one / count.max(1),
+        other / count.max(1),
+        verdict(one < other)
+    );
     Ok(answer)
+}
+
+/// Name and bytes of each tool of a list.
+#[derive(Default)]
+struct Sizes(Vec<(String, usize)>);
+
+impl Sizes {
+    fn of(list: &Value) -> Result<Self, Box<dyn Error>> {
+        let tools = list.get("tools").and_then(Value::as_array).ok_or("tools/list gave no tools")?;
+        let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Self(tools.iter().map(|tool| (name(tool), tool.to_string().len())).collect()))
+    }
+
+    fn print(&self, profile: &str) {
+        let (tools, bytes) = (self.0.len(), self.0.iter().map(|(_, bytes)| bytes + 1).sum::<usize>() + 1);
+        println!("  {profile:<12} {tools:>3} tools {bytes:>7} bytes, {:>5} per tool", bytes / tools.max(1));
+    }
 }
 
 /// One request and its result.

@@ -21,15 +21,16 @@ pub struct Programs {
     retroscope: PathBuf,
     python: PathBuf,
     peer: PathBuf,
+    c64_mcp: PathBuf,
     folder: PathBuf,
 }
 
 impl Programs {
     /// The servers run in `folder`, so that relative paths are made absolute first; links stay, because a Python knows its
     /// packages by the path that it was called by.
-    pub fn new(retroscope: &str, python: &str, peer: &str, folder: &Path) -> std::io::Result<Self> {
+    pub fn new(retroscope: &str, python: &str, peer: &str, c64_mcp: &str, folder: &Path) -> std::io::Result<Self> {
         let (retroscope, python, peer) = (absolute(retroscope)?, absolute(python)?, absolute(peer)?);
-        Ok(Self { retroscope, python, peer, folder: folder.into() })
+        Ok(Self { retroscope, python, peer, c64_mcp: absolute(c64_mcp)?, folder: folder.into() })
     }
 
     /// Gives the peer the answer that its tool is to give.
@@ -55,6 +56,12 @@ impl Programs {
 
     pub fn peer_http(&self) -> Result<Server, Box<dyn Error>> {
         Server::start_http(&mut self.peer("http"))
+    }
+
+    /// The server whose C64 tools ours succeed, with the tools of a profile of its own.
+    pub fn predecessor(&self, profile: &str) -> Result<Server, Box<dyn Error>> {
+        let mut command = Command::new(&self.c64_mcp);
+        Server::start_stdio(command.args(["--tool-profile", profile]).current_dir(&self.folder).stderr(Pipe::null()))
     }
 
     fn retroscope(&self) -> Command {

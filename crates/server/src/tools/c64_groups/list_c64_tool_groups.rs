@@ -1,7 +1,7 @@
 //! `list_c64_tool_groups`: the C64 groups, and which of them are loaded.
 
 use super::prelude::*;
-use super::{ALIASES, shows, sorted};
+use super::{ALIASES, sorted};
 
 /// The tool.
 #[derive(Debug)]
@@ -21,11 +21,12 @@ impl Tool for ListC64ToolGroups {
 
     async fn run(context: &Context, _params: Params) -> Result<Value, ToolError> {
         let list = context.tool_list();
+        let standings = list.standings();
         let groups = C64.groups();
         let entries: Vec<Value> = groups
             .iter()
             .map(|(name, group)| {
-                let (loaded, baseline) = list.standing(group);
+                let (loaded, baseline) = (standings.loaded(group), standings.baseline(group));
                 json!({"group": name, "description": group.purpose, "tool_count": group.tools.len(), "loaded": loaded,
                     "baseline": baseline, "tools": sorted(group)})
             })
@@ -35,8 +36,8 @@ impl Tool for ListC64ToolGroups {
             "ok": true,
             "profile": C64.profile(list.profile()),
             "groups": entries,
-            "loaded_groups": C64.names(|group| list.standing(group).0),
-            "callable_tools": ALIASES.len() + catalog.iter().filter(|name| shows(&list, name)).count(),
+            "loaded_groups": C64.names(|group| standings.loaded(group)),
+            "callable_tools": ALIASES.len() + catalog.iter().filter(|name| standings.shows(name)).count(),
             "catalog_tools": ALIASES.len() + catalog.len(),
         }))
     }

@@ -8,7 +8,7 @@ mod unload_c64_tool_group;
 
 use super::{Entry, Group, PROFILE_ALIASES};
 use crate::errors::ToolError;
-use crate::tool_list::{Naming, ToolList};
+use crate::tool_list::Naming;
 use serde_json::{Map, Value, json};
 
 /// What the files of this folder need.
@@ -54,9 +54,4 @@ fn sorted(group: &Group) -> Vec<&'static str> {
     let mut names: Vec<_> = group.tools.iter().map(|tool| tool.name).collect();
     names.sort_unstable();
     names
-}
-
-/// Whether a client is shown the tool.
-fn shows(list: &ToolList, name: &str) -> bool {
-    list.tools().iter().any(|tool| tool.name == name)
 }

@@ -1,7 +1,7 @@
 //! `search_c64_tools`: which C64 tool does what, by words.
 
+use super::ALIASES;
 use super::prelude::*;
-use super::{ALIASES, shows};
 use crate::errors::ErrorCode;
 use crate::tools::Entry;
 use crate::tools::meta::search_tools::results;
@@ -43,6 +43,7 @@ fn search(context: &Context, params: &Params) -> Result<Value, ToolError> {
     }
     let limit = results(params.limit)?;
     let list = context.tool_list();
+    let standings = list.standings();
     let management = ALIASES.iter().map(|tool| ("management", tool));
     let groups = C64.groups();
     let catalog = groups.iter().flat_map(|(name, group)| group.tools.iter().map(|tool| (*name, tool)));
@@ -57,16 +58,16 @@ fn search(context: &Context, params: &Params) -> Result<Value, ToolError> {
     let matches: Vec<Value> = found
         .into_iter()
         .map(|(_, group, tool)| {
-            let callable = group == "management" || shows(&list, tool.name);
-            let (name, description) = (tool.name, tool.summary());
-            if callable {
-                return json!({"name": name, "group": group, "description": description, "status": "callable"});
+            let callable = group == "management" || standings.shows(tool.name);
+            let mut entry = json!({"name": tool.name, "group": group, "description": tool.summary(),
+                "status": if callable { "callable" } else { "not_loaded" }});
+            if !callable {
+                entry["fix"] = match list.changes() {
+                    true => format!("load_c64_tool_group(\"{group}\")").into(),
+                    false => "use the profile `c64` or the endpoint /mcp/c64".into(),
+                };
             }
-            let fix = match list.changes() {
-                true => format!("load_c64_tool_group(\"{group}\")"),
-                false => "use the profile `c64` or the endpoint /mcp/c64".to_owned(),
-            };
-            json!({"name": name, "group": group, "description": description, "status": "not_loaded", "fix": fix})
+            entry
         })
         .collect();
     Ok(json!({"ok": true, "query": params.query, "match_count": count, "returned": matches.len(), "matches": matches}))

@@ -51,10 +51,11 @@ impl Tool for ListToolGroups {
 
     async fn run(context: &Context, _params: Params) -> Result<Groups, ToolError> {
         let list = context.tool_list();
+        let standings = list.standings();
         let groups = GROUPS
             .iter()
             .map(|group| {
-                let (loaded, baseline) = list.standing(group);
+                let (loaded, baseline) = (standings.loaded(group), standings.baseline(group));
                 let tools = group.tools.iter().map(|tool| tool.name).collect();
                 GroupInfo { name: group.name, purpose: group.purpose, loaded, baseline, tools }
             })
