@@ -73,17 +73,17 @@ pub fn regions(wanted: Vec<RegionWanted>, most: usize) -> Result<Vec<Region>, To
     wanted.into_iter().map(one).collect()
 }
 
-/// Where the program is; every answer about it says so.
+// Where the program is; every answer about it says so, and with twenty tools its texts must be short. Reasons: `attached` is found
+// stopped or stopped to attach, `trap` a breakpoint that is none of ours, `interrupt` a pause; the page on live debugging has all.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Where {
     /// `unavailable`, `stopped` or `running`.
     pub state: &'static str,
-    /// Why it is in that state: `breakpoint`, `watchpoint`, `step`, `interrupt`, `entry`, `attached` (found stopped, or stopped to
-    /// attach), `trap` (a breakpoint that is none of ours), `exited`, …
+    /// `breakpoint`, `watchpoint`, `step`, `interrupt`, `entry`, `attached`, `trap`, …
     pub reason: String,
-    /// Address of the next instruction, of a stopped program whose stop was seen.
+    /// Next instruction, when stopped.
     pub pc: Option<u32>,
-    /// Counts the emulators of this server.
+    // Counts the emulators of this server.
     pub generation: u64,
 }
 
