@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -79,6 +80,15 @@ impl Launch {
     /// # Errors
     /// All of [`LaunchError`].
     pub fn start(&self) -> Result<Emulator, LaunchError> {
+        self.start_by(None)
+    }
+
+    /// The same by way of another program, which becomes the launcher after it has asked the system to end it with us:
+    /// `GUARD… OUR-PID LAUNCHER …`, where the words of `guard` end in a call of [`become_guarded`].
+    ///
+    /// # Errors
+    /// All of [`LaunchError`].
+    pub fn start_by(&self, guard: Option<&[OsString]>) -> Result<Emulator, LaunchError> {
         if !self.launcher.is_file() {
             return Err(LaunchError::NoLauncher(self.launcher.clone()));
         }
@@ -94,9 +104,69 @@ impl Launch {
             }
         }
         let arguments = self.arguments()?;
+<<<<<<< HEAD
         Emulator::start(&self.launcher, arguments, &self.home, &self.environment)
             .map_err(|source| LaunchError::Start { launcher: self.launcher.clone(), source })
+=======
+        let mut command = match guard.and_then(<[OsString]>::split_first) {
+            Some((guard, words)) => {
+                let mut command = Command::new(guard);
+                command.args(words).arg(std::process::id().to_string()).arg(&self.launcher);
+                command
+            }
+            None => Command::new(&self.launcher),
+        };
+        command.args(&arguments).env_clear().envs(basics()).env("HOME", &self.home);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = self.launcher.parent().filter(|folder| folder.is_dir()) {
+            command.current_dir(folder);
+        }
+        own_group(&mut command);
+        let (child, parent) = spawn(command);
+        let mut child = child.map_err(|source| LaunchError::Start { launcher: self.launcher.clone(), source })?;
+        let stdout = Tail::follow(child.stdout.take());
+        let stderr = Tail::follow(child.stderr.take());
+        Ok(Emulator {
+            child,
+            started: SystemTime::now(),
+            launcher: self.launcher.clone(),
+            arguments,
+            stdout,
+            stderr,
+            exit: None,
+            _parent: parent,
+        })
+>>>>>>> w-ndslive
     }
+}
+
+/// Starts a process from a thread that lives until the other value is dropped: what is to end with its parent ends with the
+/// thread that started it (prctl(2), PR_SET_PDEATHSIG).
+fn spawn(mut command: Command) -> (std::io::Result<Child>, Sender<()>) {
+    let (parent, lives) = mpsc::channel::<()>();
+    let (sender, started) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Nobody waits any more when this fails.
+        let _ = sender.send(command.spawn());
+        let _ = lives.recv();
+    });
+    let child = started.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into()));
+    (child, parent)
+}
+
+/// Asks the system to kill this process when the thread that started it ends, which is one of `parent`'s, and becomes `program`.
+/// Comes back only when that fails.
+#[cfg(target_os = "linux")]
+pub fn become_guarded(parent: u32, program: &std::ffi::OsStr, arguments: &[OsString]) -> std::io::Error {
+    if let Err(error) = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL) {
+        return error.into();
+    }
+    // It may have ended before we asked.
+    if std::os::unix::process::parent_id() != parent {
+        return std::io::ErrorKind::BrokenPipe.into();
+    }
+    std::os::unix::process::CommandExt::exec(Command::new(program).args(arguments))
 }
 
 /// What programs need besides what they are given. The mark of a test run is passed on, so that what is left over is found.
@@ -208,6 +278,8 @@ pub struct Emulator {
     stdout: Tail,
     stderr: Tail,
     exit: Option<Exit>,
+    /// Keeps the thread alive that started it.
+    _parent: Sender<()>,
 }
 
 impl Emulator {

@@ -43,12 +43,27 @@ pub enum Command {
     ViceConnector(ViceConnector),
     /// Run the debug agent.
     Agent(agent::cli::AgentOptions),
+    /// Become a program that ends with the server; the server starts emulators so.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Guarded(Guarded),
     /// Watch an investigation of a small game, told as a story.
     #[cfg(target_os = "linux")]
     Demo(crate::demo::DemoOptions),
     /// Watch an investigation of a small game; on Linux only.
     #[cfg(not(target_os = "linux"))]
     Demo,
+}
+
+/// What to become.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub struct Guarded {
+    /// The server's process.
+    server: u32,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<std::ffi::OsString>,
 }
 
 /// Options that several commands share.
@@ -213,6 +228,15 @@ impl Cli {
             // Before any other thread is there: the agent blocks signals in all that follow.
             Command::Agent(options) => agent::cli::run(&options),
             Command::Tools(options) => report(options.run()),
+            #[cfg(target_os = "linux")]
+            Command::Guarded(Guarded { server, words }) => match words.split_first() {
+                Some((program, arguments)) => {
+                    let error = debug::emulator::become_guarded(server, program, arguments);
+                    eprintln!("retroscope: {} cannot be started: {error}", program.display());
+                    ExitCode::FAILURE
+                }
+                None => ExitCode::FAILURE,
+            },
             command => match runtime() {
                 Ok(runtime) => runtime.block_on(command.run()),
                 Err(error) => report(Err(ToolError::new(ErrorCode::ServerFault, format!("no runtime: {error}")))),
@@ -271,6 +295,8 @@ impl Command {
                 ExitCode::FAILURE
             }
             Self::Agent(_) | Self::Tools(_) => ExitCode::SUCCESS,
+            #[cfg(target_os = "linux")]
+            Self::Guarded(_) => ExitCode::SUCCESS,
         }
     }
 }

@@ -60,6 +60,7 @@ impl EmulatorConfig {
                 .hint("write it like 127.0.0.1:3333: the protocol has no password"));
         }
         Ok(EmulatorOptions {
+            guard: None,
             launcher: self.launcher,
             gdb: self.gdb,
             window: self.window.unwrap_or(false),

@@ -156,6 +156,8 @@ server_codes! {
     CorrelationDebuggerNotStopped = "runtime-correlation-debugger-not-stopped", retryable: false;
     /// Registers or memory of the stop could not be read.
     CorrelationContextFailed = "runtime-correlation-context-failed", retryable: true;
+    /// The correlation would be longer than one answer may be; ask for fewer instructions or references.
+    CorrelationOutputLimit = "runtime-correlation-output-limit", retryable: false;
     /// The configuration is wrong; the message says where.
     ConfigInvalid = "config_invalid", retryable: false;
     /// A fault of the server itself.

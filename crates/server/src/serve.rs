@@ -7,6 +7,7 @@ use crate::errors::{ErrorCode, ToolError};
 use crate::ghidra::Ghidra;
 use crate::http::{self, Access};
 use crate::mcp::McpServer;
+use crate::tools::nds_live::session::EmulatorOptions;
 use crate::workspace::Workspace;
 use base::limits;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -65,7 +66,7 @@ pub async fn run(options: ServeOptions, settings: Settings) -> Result<(), ToolEr
         },
     )
     .with_ghidra(Ghidra::new(settings.ghidra.clone()));
-    context.live().configure(settings.emulator.clone());
+    context.live().configure(EmulatorOptions { guard: std::env::current_exe().ok(), ..settings.emulator.clone() });
     let outcome = match access {
         Some((address, access)) => serve_http(address, access, context, &settings, stop).await,
         None => serve_stdio(context, &settings, stop).await,

@@ -87,7 +87,17 @@ async fn a_watched_counter_names_the_instruction_that_wrote_it() {
         let code =
             json!({"rom": "game.nds", "processor": "arm9", "runtimeAddress": at, "mode": "arm", "maxInstructions": 1});
         let code = rig.call("nds_disassemble_range", code).await;
-        assert_eq!(code["instructions"][0]["mnemonic"], "str", "{code}");
+        let first = &code["instructions"][0];
+        assert_eq!(first["mnemonic"], "str", "{code}");
+        // The hit itself tells the same, and where the ROM has it: the ARM9's program lies in the file from 0x20 of the header on.
+        let text = format!("str {}", first["operands"].as_str().unwrap());
+        assert_eq!(run["watchpoint"]["instruction"], text.as_str(), "{run}");
+        let stored = u32::from_le_bytes(ROM[0x20..0x24].try_into().unwrap());
+        let offset = u64::from(stored) + run["watchpoint"]["instructionAddress"].as_u64().unwrap() - 0x0200_0000;
+        let place = json!({"kind": "arm9-main", "overlayId": null, "romOffset": offset, "equal": true});
+        let told = &run["watchpoint"]["places"];
+        assert_eq!(told.as_array().unwrap().len(), 1);
+        assert!(place.as_object().unwrap().iter().all(|(key, value)| told[0][key] == *value), "{told}");
     }
     rig.context.live().configure(EmulatorOptions::default());
     let refused = rig.try_call("desmume_watchpoint_add", json!({"address": COUNTER})).await;
@@ -120,7 +130,9 @@ async fn steps_are_reported_and_a_run_is_waited_for_paused_and_written_down() {
         ("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "thumb"}), ErrorCode::DebuggerRunning),
         ("nds_correlate_stop_context", json!({}), ErrorCode::CorrelationDebuggerNotStopped),
     ] {
-        assert_eq!(rig.try_call(tool, arguments).await.unwrap_err(), code, "{tool}");
+        let error = tool_call(&rig.context, tool, arguments).await.unwrap_err();
+        let details = ["debuggerState", "emulatorRunning", "connectionUsable"].map(|name| error.details[name].clone());
+        assert_eq!((error.code, details), (code, [json!("running"), json!(true), json!(true)]), "{tool}");
     }
     let waited = rig.call("desmume_wait_for_stop", json!({"timeoutMs": 100})).await;
     assert_eq!(waited["kind"], "timeout");
@@ -164,8 +176,12 @@ async fn a_rom_that_was_replaced_is_not_correlated_and_a_killed_emulator_is_told
         assert!(Instant::now() < until);
     }
     assert_eq!(rig.call("desmume_status", json!({})).await["lastSignal"], 9);
-    let refused = rig.try_call("desmume_read_register_packet", json!({})).await;
-    assert_eq!(refused.unwrap_err(), ErrorCode::EmulatorNotRunning);
+    let refused = tool_call(&rig.context, "desmume_read_register_packet", json!({})).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::EmulatorNotRunning);
+    assert_eq!(
+        (&refused.details["debuggerState"], &refused.details["emulatorRunning"], &refused.details["connectionUsable"]),
+        (&json!("unavailable"), &json!(false), &json!(false))
+    );
     // A second session after one that died, at the same port.
     std::fs::write(rig.folder.path().join("game.nds"), ROM).unwrap();
     let port = status["metadata"]["arm9GdbPort"].clone();
@@ -220,5 +236,39 @@ async fn a_second_start_is_refused_and_a_dropped_wait_leaves_no_trace() {
     assert!(tokio::time::timeout(Duration::from_millis(100), wait).await.is_err());
     assert_eq!(rig.call("desmume_probe_gdb", json!({})).await["state"], "running");
     rig.call("desmume_pause", json!({"timeoutMs": 5_000})).await;
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn a_correlation_that_is_too_long_is_refused_with_what_to_ask_for() {
+    let rig = Rig::limited(ROM, Some(3_000));
+    rig.call("desmume_start", start(&json!({}))).await;
+    rig.call("desmume_wait_for_gdb", json!({"timeoutMs": 30_000})).await;
+    let error =
+        tool_call(&rig.context, "nds_correlate_stop_context", json!({"nearbyInstructions": 32})).await.unwrap_err();
+    assert_eq!((error.code.word(), &error.details["limit"]), ("runtime-correlation-output-limit", &json!(3_000)));
+    assert!(error.hint.contains("nearbyInstructions"));
+    rig.call("nds_correlate_stop_context", json!({"nearbyInstructions": 1, "referenceLimit": 0})).await;
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn an_emulator_with_its_recompiler_is_told_from_one_that_runs() {
+    let rig = Rig::new(ROM);
+    // The launcher's last word decides the mode.
+    let real = debug::emulator::find_launcher(std::path::Path::new("desmume-cli")).unwrap();
+    let script = format!("#!/bin/sh\nexec {} --arm9gdb=\"$2\" --cpu-mode=1 \"$1\"\n", real.display());
+    let launcher = rig.folder.path().join("bin/jit.command");
+    std::fs::create_dir(rig.folder.path().join("bin")).unwrap();
+    std::fs::write(&launcher, script).unwrap();
+    std::fs::set_permissions(&launcher, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    rig.call("desmume_start", start(&json!({"launcher": "bin/jit.command"}))).await;
+    rig.call("desmume_wait_for_gdb", json!({"timeoutMs": 30_000})).await;
+    let steps = rig.call("desmume_step_instruction", json!({"perStepTimeoutMs": 500})).await;
+    assert_eq!((&steps["completed"], &steps["result"]["kind"]), (&json!(0), &json!("timeout")));
+    assert_eq!(rig.call("desmume_pause", json!({"timeoutMs": 500})).await["kind"], "timeout");
+    let error = tool_call(&rig.context, "desmume_read_register_packet", json!({})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::DebuggerRunning);
+    assert!(error.message.contains("recompiler") && error.hint.contains("--cpu-mode=0"), "{error}");
     rig.end().await;
 }

@@ -11,7 +11,7 @@
 mod support;
 
 use serde_json::Value;
-use support::nds::{ROM, answer, context, tool_call};
+use support::nds::{ROM, answer, context, has, tool_call};
 
 const PAGE: &str = include_str!("../../../docs/nds.md");
 
@@ -27,19 +27,6 @@ fn session() -> Vec<(&'static str, Value, Value)> {
         found.push((tool, serde_json::from_str(arguments).unwrap(), serde_json::from_str(shown).unwrap()));
     }
     found
-}
-
-/// Whether `whole` has everything that `part` shows: fields of objects, and the first items of lists.
-fn has(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|found| has(found, value)))
-        }
-        (Value::Array(whole), Value::Array(part)) => {
-            part.len() <= whole.len() && whole.iter().zip(part).all(|(whole, part)| has(whole, part))
-        }
-        (whole, part) => whole == part,
-    }
 }
 
 #[tokio::test]

@@ -21,9 +21,14 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(rom: &[u8]) -> Self {
+        Self::limited(rom, None)
+    }
+
+    /// The same with a longest answer.
+    pub fn limited(rom: &[u8], limit: Option<usize>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("game.nds"), rom).unwrap();
-        let context = context(folder.path(), None);
+        let context = context(folder.path(), limit);
         context.live().configure(EmulatorOptions { watchpoints: true, ..EmulatorOptions::default() });
         Self { folder, context }
     }

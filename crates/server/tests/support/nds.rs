@@ -84,3 +84,16 @@ pub fn answer(answer: Answer) -> Value {
         other => panic!("{other:?}"),
     }
 }
+
+/// Whether `whole` has everything that `part` shows: fields of objects, and the first items of lists.
+pub fn has(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, value)| whole.get(key).is_some_and(|found| has(found, value)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            part.len() <= whole.len() && whole.iter().zip(part).all(|(whole, part)| has(whole, part))
+        }
+        (whole, part) => whole == part,
+    }
+}

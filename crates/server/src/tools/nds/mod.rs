@@ -64,12 +64,14 @@ pub const GROUP: Group = Group {
     ],
 };
 
-/// The few of them that a stop is looked up with: all of them beside the live tools would be too much for one list.
+/// The few of them that a stop is looked up with, since all of them beside the live tools would be too much for one list: what the
+/// ROM is, its overlays, an address, its code. What refers to what the correlation of a stop tells; `call_tool` reaches the rest.
 pub const FEW: Group = Group {
     name: GROUP.name,
     purpose: GROUP.purpose,
     files: true,
     tools: &[
+        Entry::of::<nds_inspect_rom::NdsInspectRom>(),
         Entry::of::<nds_list_overlays::NdsListOverlays>(),
         Entry::of::<nds_resolve_runtime_address::NdsResolveRuntimeAddress>(),
         Entry::of::<nds_disassemble_range::NdsDisassembleRange>(),

@@ -24,6 +24,7 @@ mod nds_correlate_stop_context;
 mod residency;
 pub mod session;
 mod shapes;
+mod watch_hit;
 
 use super::{Entry, Group};
 

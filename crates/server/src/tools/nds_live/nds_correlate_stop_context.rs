@@ -4,6 +4,7 @@ use super::prelude::*;
 use super::residency::{self, Image};
 use super::session::State;
 use crate::job;
+use crate::tools::nds::shared::present::to_value;
 use crate::tools::nds::shared::references::ReferenceShown;
 use crate::tools::nds::shared::shapes::{CandidateShown, InstructionShown};
 use ::nds::analysis::{
@@ -170,14 +171,17 @@ impl Tool for NdsCorrelateStopContext {
             Ok((machine.rom_path.clone(), Arc::clone(&machine.rom)))
         })
         .await?;
-        let rom = same_rom(context, &path, &launched).await?;
+        let rom = match same_rom(context, &path, &launched).await {
+            Ok(rom) => rom,
+            Err(error) => return session::with(context, |_| Err(error)).await,
+        };
         let (processor, address) = (params.processor, params.address);
         let for_reads = Arc::clone(&rom);
         let live =
             session::with(context, move |state| look(state, &for_reads, processor, address.map(|one| one.0), until))
                 .await?;
         let launch_sha256 = launched.sha256().to_owned();
-        job::run(context, move |_, _| {
+        job::run(context, move |context, _| {
             let processor = static_processor(processor);
             let found = rom.resolve_address(processor, live.address);
             let images = images(&rom, &found.candidates);
@@ -192,7 +196,7 @@ impl Tool for NdsCorrelateStopContext {
                     ghidra_derived: ghidra.then_some(Ghidra { status: "not-ready" }),
                 });
             let candidates: Vec<CandidateTold> = candidates.collect();
-            Ok(Shown(Told {
+            let told = Told {
                 runtime_observed: live.observed,
                 rom: RomShown { path, sha256: rom.sha256().to_owned(), launch_sha256, identity_matched: true },
                 canonical: Canonical {
@@ -202,10 +206,30 @@ impl Tool for NdsCorrelateStopContext {
                 },
                 candidates,
                 place: live.place,
-            }))
+            };
+            fits(&told, context.output_limit())?;
+            Ok(Shown(told))
         })
         .await
     }
+}
+
+/// Refuses an answer that is longer than one answer may be.
+fn fits(told: &Told, limit: Option<usize>) -> Result<(), ToolError> {
+    let Some(limit) = limit else { return Ok(()) };
+    let length = to_value(told)?.to_string().chars().count();
+    if length <= limit {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        ErrorCode::CorrelationOutputLimit,
+        format!("the correlation is {length} characters long; {limit} are allowed"),
+    )
+    .hint(
+        "ask for less with `nearbyInstructions` and `referenceLimit`, or raise `max_output_chars` in the configuration",
+    )
+    .detail("limit", limit)
+    .detail("length", length))
 }
 
 const fn static_processor(which: Which) -> ::nds::Processor {

@@ -27,6 +27,9 @@ pub struct EmulatorOptions {
     pub window: bool,
     /// Whether the watchpoint tools may be used.
     pub watchpoints: bool,
+    /// The `retroscope` program, where there is one that emulators can be started by, so that they end with the server
+    /// however that ends.
+    pub guard: Option<PathBuf>,
 }
 
 /// The session, shared by all calls of a server.
@@ -106,8 +109,10 @@ pub async fn with<R: Send + 'static>(
     work: impl FnOnce(&mut State) -> Result<R, ToolError> + Send + 'static,
 ) -> Result<R, ToolError> {
     let live = Arc::clone(context.live());
-    let done =
-        tokio::task::spawn_blocking(move || work(&mut live.state.lock().unwrap_or_else(PoisonError::into_inner)));
+    let done = tokio::task::spawn_blocking(move || {
+        let mut state = live.state.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut state).map_err(|error| state.explain(error))
+    });
     done.await
         .map_err(|error| ToolError::new(ErrorCode::ServerFault, format!("the session's work ended badly: {error}")))?
 }
@@ -131,6 +136,17 @@ impl State {
     /// How often an emulator was started.
     pub const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Says in an error's details what state everything is in.
+    fn explain(&mut self, error: ToolError) -> ToolError {
+        let machine = self.seen();
+        let running = machine.as_ref().is_some_and(|machine| machine.exit.is_none());
+        let state = machine.as_ref().map_or("unavailable", |machine| machine.state());
+        error
+            .detail("debuggerState", state)
+            .detail("emulatorRunning", running)
+            .detail("connectionUsable", running && state != "unavailable")
     }
 
     /// The machine, whatever state it is in; an exit that has happened is noticed first.
@@ -271,7 +287,7 @@ impl State {
                 environment,
             };
             machine.home = Some(home);
-            machine.emulator = Some(launch.start()?);
+            machine.emulator = Some(launch.start_by(guard(options).as_deref())?);
         }
         self.generation += 1;
         self.machine = Some(machine);
@@ -412,6 +428,11 @@ fn launcher(name: Option<&str>, options: &EmulatorOptions, context: &Context) ->
     };
     context.launch_roots().check(&found.display().to_string())?;
     Ok(found)
+}
+
+/// The words that a guarded emulator is started by.
+fn guard(options: &EmulatorOptions) -> Option<Vec<std::ffi::OsString>> {
+    options.guard.clone().filter(|_| cfg!(target_os = "linux")).map(|guard| vec![guard.into(), "guarded".into()])
 }
 
 /// The variables by which a program finds the display that the server has.

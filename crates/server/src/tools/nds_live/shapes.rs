@@ -1,6 +1,7 @@
 //! What the tools of this group take and show in common: processors, regions, stops, contexts, and where the program is.
 
 use super::session::{State, mode_word};
+use super::watch_hit::WatchHit;
 use crate::context::Context;
 use crate::errors::ToolError;
 use crate::tools::nds::shared::params::Address;
@@ -13,6 +14,7 @@ use debug::gdb_remote::{StopContext, StopReply};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 // A processor; the ARM9 unless the other is named.
@@ -71,17 +73,17 @@ pub fn regions(wanted: Vec<RegionWanted>, most: usize) -> Result<Vec<Region>, To
     wanted.into_iter().map(one).collect()
 }
 
-/// Where the program is; every answer about it says so.
+// Where the program is; every answer about it says so, and with twenty tools its texts must be short. Reasons: `attached` is found
+// stopped or stopped to attach, `trap` a breakpoint that is none of ours, `interrupt` a pause; the page on live debugging has all.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Where {
     /// `unavailable`, `stopped` or `running`.
     pub state: &'static str,
-    /// Why it is in that state: `breakpoint`, `watchpoint`, `step`, `interrupt`, `entry`, `attached` (found stopped, or stopped to
-    /// attach), `trap` (a breakpoint that is none of ours), `exited`, …
+    /// `breakpoint`, `watchpoint`, `step`, `interrupt`, `entry`, `attached`, `trap`, …
     pub reason: String,
-    /// Address of the next instruction, of a stopped program whose stop was seen.
+    /// Next instruction, when stopped.
     pub pc: Option<u32>,
-    /// Counts the emulators of this server.
+    // Counts the emulators of this server.
     pub generation: u64,
 }
 
@@ -283,20 +285,11 @@ pub struct RunShown {
     /// Whether it is the breakpoint that was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_breakpoint: Option<bool>,
-    /// The watchpoint, and the address whose access stopped the program; `pc` is behind the instruction that did it.
+    /// The watchpoint, and what accessed the address; `pc` is behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     watchpoint: Option<WatchHit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<ContextShown>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct WatchHit {
-    id: Option<String>,
-    accessed_address: Option<u32>,
-    /// The instruction just before `pc`, which did it unless it jumped.
-    instruction_address: u32,
 }
 
 /// Shows what came of a run, with its context where that is wanted.
@@ -330,11 +323,12 @@ pub async fn shown(
             None => None,
         };
         let stopped_at = state.machine()?.stopped_at.map(iso);
+        let rom = Arc::clone(&state.machine()?.rom);
         let debugger = state.stopped(processor)?;
+        let watchpoint = WatchHit::of(debugger, processor, &rom, &stop);
         let matched = stop.breakpoint.as_ref();
         let matched = matched.and_then(|id| debugger.breakpoints().iter().find(|one| one.id == *id));
         let matched = matched.map(BreakpointShown::of);
-        let behind = stop.registers.pc().wrapping_sub(stop.registers.mode().size());
         Ok(RunShown {
             kind: "stop",
             place: Where::of(state),
@@ -343,11 +337,7 @@ pub async fn shown(
             emulator_running,
             expected_breakpoint: expected.map(|id| matched.as_ref().is_some_and(|one| one.id == id)),
             matched_breakpoint: matched,
-            watchpoint: stop.reply.watch().map(|_| WatchHit {
-                id: stop.watchpoint.clone(),
-                accessed_address: stop.accessed,
-                instruction_address: behind,
-            }),
+            watchpoint,
             context: captured,
         })
     })
