@@ -104,40 +104,8 @@ impl Launch {
             }
         }
         let arguments = self.arguments()?;
-<<<<<<< HEAD
-        Emulator::start(&self.launcher, arguments, &self.home, &self.environment)
+        Emulator::start(guard, &self.launcher, arguments, &self.home, &self.environment)
             .map_err(|source| LaunchError::Start { launcher: self.launcher.clone(), source })
-=======
-        let mut command = match guard.and_then(<[OsString]>::split_first) {
-            Some((guard, words)) => {
-                let mut command = Command::new(guard);
-                command.args(words).arg(std::process::id().to_string()).arg(&self.launcher);
-                command
-            }
-            None => Command::new(&self.launcher),
-        };
-        command.args(&arguments).env_clear().envs(basics()).env("HOME", &self.home);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(folder) = self.launcher.parent().filter(|folder| folder.is_dir()) {
-            command.current_dir(folder);
-        }
-        own_group(&mut command);
-        let (child, parent) = spawn(command);
-        let mut child = child.map_err(|source| LaunchError::Start { launcher: self.launcher.clone(), source })?;
-        let stdout = Tail::follow(child.stdout.take());
-        let stderr = Tail::follow(child.stderr.take());
-        Ok(Emulator {
-            child,
-            started: SystemTime::now(),
-            launcher: self.launcher.clone(),
-            arguments,
-            stdout,
-            stderr,
-            exit: None,
-            _parent: parent,
-        })
->>>>>>> w-ndslive
     }
 }
 
@@ -283,17 +251,26 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts a program in a process group of its own, in its folder, with hardly any environment besides `environment`.
+    /// Starts a program in a process group of its own, in its folder, with hardly any environment besides `environment`;
+    /// by way of `guard` as in [`Launch::start_by`].
     ///
     /// # Errors
     /// What the system says.
     pub fn start(
+        guard: Option<&[OsString]>,
         launcher: &Path,
         arguments: Vec<OsString>,
         home: &Path,
         environment: &[(OsString, OsString)],
     ) -> std::io::Result<Self> {
-        let mut command = Command::new(launcher);
+        let mut command = match guard.and_then(<[OsString]>::split_first) {
+            Some((guard, words)) => {
+                let mut command = Command::new(guard);
+                command.args(words).arg(std::process::id().to_string()).arg(launcher);
+                command
+            }
+            None => Command::new(launcher),
+        };
         command.args(&arguments).env_clear().envs(basics()).env("HOME", home);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -301,11 +278,12 @@ impl Emulator {
             command.current_dir(folder);
         }
         own_group(&mut command);
-        let mut child = command.spawn()?;
+        let (child, parent) = spawn(command);
+        let mut child = child?;
         let stdout = Tail::follow(child.stdout.take());
         let stderr = Tail::follow(child.stderr.take());
         let launcher = launcher.to_owned();
-        Ok(Self { child, started: SystemTime::now(), launcher, arguments, stdout, stderr, exit: None })
+        Ok(Self { child, started: SystemTime::now(), launcher, arguments, stdout, stderr, exit: None, _parent: parent })
     }
 
     /// Its process, which is also its process group.

@@ -86,7 +86,7 @@ impl ViceLaunch {
         }
         let port = free_port().map_err(|source| self.refused(source))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut emulator = Emulator::start(&self.program, self.arguments(port), &self.home, &self.environment)
+        let mut emulator = Emulator::start(None, &self.program, self.arguments(port), &self.home, &self.environment)
             .map_err(|source| self.refused(source))?;
         let until = Instant::now() + Duration::from_millis(limits::VICE_START_TIMEOUT_MS);
         loop {

@@ -59,15 +59,15 @@ fn search(context: &Context, params: &Params) -> Result<Value, ToolError> {
         .into_iter()
         .map(|(_, group, tool)| {
             let callable = group == "management" || standings.shows(tool.name);
-            let mut entry = json!({"name": tool.name, "group": group, "description": tool.summary(),
-                "status": if callable { "callable" } else { "not_loaded" }});
-            if !callable {
-                entry["fix"] = match list.changes() {
-                    true => format!("load_c64_tool_group(\"{group}\")").into(),
-                    false => "use the profile `c64` or the endpoint /mcp/c64".into(),
-                };
+            let (name, description) = (tool.name, tool.summary());
+            if callable {
+                return json!({"name": name, "group": group, "description": description, "status": "callable"});
             }
-            entry
+            let fix = match list.changes() {
+                true => format!("load_c64_tool_group(\"{group}\")"),
+                false => "use the profile `c64` or the endpoint /mcp/c64".to_owned(),
+            };
+            json!({"name": name, "group": group, "description": description, "status": "not_loaded", "fix": fix})
         })
         .collect();
     Ok(json!({"ok": true, "query": params.query, "match_count": count, "returned": matches.len(), "matches": matches}))
