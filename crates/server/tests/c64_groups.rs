@@ -103,6 +103,8 @@ fn where_a_list_does_not_change_the_answer_says_what_to_do() {
         assert_eq!(error["code"], "tool_list_fixed");
         assert!(error["message"].as_str().unwrap().contains("call_tool"), "{error}");
     }
+    let found = data(&client.call("search_c64_tools", json!({"query": "define_c64_text", "limit": 1})));
+    assert_eq!(found["matches"][0]["fix"], "use the endpoint /mcp/<profile> or --tool-profile: full, c64");
     let server = HttpServer::start(&["--tool-profile", "static"]);
     let mut http = server.connect();
     let error = data(&http.call("load_c64_tool_group", json!({"group": "all"})))["error"].clone();

@@ -4,8 +4,9 @@ use super::ALIASES;
 use super::prelude::*;
 use crate::errors::ErrorCode;
 use crate::tools::Entry;
-use crate::tools::meta::search_tools::results;
+use crate::tools::meta::search_tools::{elsewhere, results};
 use base::limits;
+use serde::Serialize;
 use std::cmp::Reverse;
 
 /// The tool.
@@ -20,6 +21,17 @@ pub struct Params {
     query: String,
     /// Most tools, 1 to 50; default 15.
     limit: Option<i64>,
+}
+
+/// A tool that fits.
+#[derive(Debug, Serialize)]
+struct Match {
+    name: &'static str,
+    group: &'static str,
+    status: &'static str,
+    description: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
 }
 
 impl Tool for SearchC64Tools {
@@ -55,19 +67,21 @@ fn search(context: &Context, params: &Params) -> Result<Value, ToolError> {
     found.sort_by_key(|(score, _, tool)| (Reverse(*score), tool.name));
     let count = found.len();
     found.truncate(limit);
-    let matches: Vec<Value> = found
+    let matches: Vec<Match> = found
         .into_iter()
         .map(|(_, group, tool)| {
             let callable = group == "management" || standings.shows(tool.name);
-            let (name, description) = (tool.name, tool.summary());
-            if callable {
-                return json!({"name": name, "group": group, "description": description, "status": "callable"});
-            }
             let fix = match list.changes() {
                 true => format!("load_c64_tool_group(\"{group}\")"),
-                false => "use the profile `c64` or the endpoint /mcp/c64".to_owned(),
+                false => elsewhere(tool),
             };
-            json!({"name": name, "group": group, "description": description, "status": "not_loaded", "fix": fix})
+            Match {
+                name: tool.name,
+                group,
+                status: if callable { "callable" } else { "not_loaded" },
+                description: tool.summary(),
+                fix: (!callable).then_some(fix),
+            }
         })
         .collect();
     Ok(json!({"ok": true, "query": params.query, "match_count": count, "returned": matches.len(), "matches": matches}))

@@ -106,6 +106,11 @@ fn fix(list: &ToolList, group: &str, tool: &Entry) -> String {
     if list.changes() {
         return format!("load_tool_group(\"{group}\")");
     }
+    elsewhere(tool)
+}
+
+/// Which profiles list the tool.
+pub fn elsewhere(tool: &Entry) -> String {
     let has = |profile: &Profile| profile.tools().any(|other| other.name == tool.name);
     let profiles: Vec<_> = Profile::all().filter(has).map(Profile::name).collect();
     format!("use the endpoint /mcp/<profile> or --tool-profile: {}", profiles.join(", "))
