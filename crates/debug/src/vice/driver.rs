@@ -281,15 +281,14 @@ impl Operation<'_> {
             Some(error) => Err(error.clone()),
             None => Ok(None),
         })?;
-        if let Some(mut state) = answered
-            && let Some(answer) = state.answer.take()
-        {
+        // In the last moment it may still have come.
+        let mut state = answered.unwrap_or_else(|| driver.state());
+        if let Some(answer) = state.answer.take() {
             return match answer.error {
                 0 => Ok(answer),
                 code => Err(Error::Refused { command: request.command(), code, request: id }),
             };
         }
-        let mut state = driver.state();
         state.session.tick(deadline);
         state.sort();
         Err(self.call.timed_out(format!("no answer to {} came from VICE", self.call.name), Some(id)))
