@@ -313,6 +313,47 @@ fn functions_have_their_proofs() {
 }
 
 #[test]
+fn candidates_of_both_modes_follow_an_end_of_code() {
+    let words = [
+        0xeaff_fffe, // 00 b 00
+        0x0200_0011, // 04 .word 11: Thumb at 10
+        0x0200_0001, // 08 .word 1: no prologue there
+        0x0000_0000, // 0c
+        0xbd10_b510, // 10 push {r4, lr}; 12 pop {r4, pc}
+        0xb500_4770, // 14 bx lr; 16 push {lr}
+        0x46c0_bd00, // 18 pop {pc}; 1a nop
+        0xbd00_b500, // 1c push {lr}; 1e pop {pc}
+        0x46c0_1c00, // 20 adds r0, r0, #0; 22 nop
+        0xbd00_b500, // 24 push {lr}, behind no end; 26 pop {pc}
+        0xb500_46c0, // 28 nop; 2a push {lr}
+        0x0000_bd00, // 2c pop {pc}
+        0xb500_e7fe, // 30 b 30; 32 push {lr}
+        0x0000_bd00, // 34 pop {pc}
+        0xe12f_ff1e, // 38 bx lr
+        0xe92d_4010, // 3c push {r4, lr}
+        0xe8bd_8010, // 40 pop {r4, pc}
+    ];
+    let rom = rom_of(bytes(&words), Vec::new());
+    let found = discover_functions(&rom, &discovery(Scope::Main), UNWATCHED).unwrap();
+    let candidates = found.seed_candidates.items.iter();
+    let candidates: Vec<_> = candidates
+        .map(|seed| (seed.runtime_address - BASE, seed.mode, seed.kind.word(), seed.pointer_address))
+        .collect();
+    let prologue = |at, mode| (at, mode, "unreached-prologue", None);
+    assert_eq!(
+        candidates,
+        [
+            (0x10, Mode::Thumb, "code-pointer", Some(BASE + 4)),
+            prologue(0x16, Mode::Thumb),
+            prologue(0x1c, Mode::Thumb),
+            prologue(0x2a, Mode::Thumb),
+            prologue(0x32, Mode::Thumb),
+            prologue(0x3c, Mode::Arm),
+        ]
+    );
+}
+
+#[test]
 fn kinds_of_evidence_are_chosen_and_candidates_are_told_apart() {
     let rom = rom();
     let with = |evidence| DiscoveryRequest { evidence, ..discovery(Scope::Main) };
