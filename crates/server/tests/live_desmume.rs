@@ -272,3 +272,63 @@ async fn an_emulator_with_its_recompiler_is_told_from_one_that_runs() {
     assert!(error.message.contains("recompiler") && error.hint.contains("--cpu-mode=0"), "{error}");
     rig.end().await;
 }
+
+fn kill(status: &serde_json::Value) {
+    let killed = std::process::Command::new("kill").args(["-KILL", &status["pid"].to_string()]).status().unwrap();
+    assert!(killed.success());
+}
+
+#[tokio::test]
+async fn an_emulator_that_is_killed_is_told_in_each_state_and_leaves_nothing_to_the_next() {
+    let rig = Rig::new(ROM);
+    let port = free_port();
+    for (generation, state) in
+        ["starting", "at its entry", "running", "stopped at a breakpoint"].into_iter().enumerate()
+    {
+        let started = rig.call("desmume_start", json!({"rom": "game.nds", "arm9GdbPort": port})).await;
+        assert_eq!(started["generation"], json!(generation + 1), "the one before is over");
+        if state == "starting" {
+            kill(&started);
+            let error = rig.try_call("desmume_wait_for_gdb", json!({"timeoutMs": 30_000})).await.unwrap_err();
+            assert_eq!(error, ErrorCode::EmulatorStartFailed);
+            continue;
+        }
+        rig.call("desmume_wait_for_gdb", json!({"timeoutMs": 30_000})).await;
+        // Nothing of the emulator before: neither its breakpoint nor its range.
+        let list = rig.call("desmume_breakpoint_list", json!({})).await;
+        let ranges: Vec<_> = list["executableRanges"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+        assert_eq!((&list["breakpoints"], ranges), (&json!([]), vec![&json!("arm9-main")]), "{state}");
+        let range = json!({"id": "overlays", "label": "both", "start": OVERLAY, "end": OVERLAY + 0x1000,
+            "source": "overlay", "defaultMode": "thumb"});
+        rig.call("desmume_executable_ranges_replace", json!({"ranges": [range]})).await;
+        let (tool, arguments) = match state {
+            "running" => {
+                rig.call("desmume_continue", json!({"timeoutMs": 100})).await;
+                ("desmume_wait_for_stop", json!({"timeoutMs": 30_000}))
+            }
+            "at its entry" => {
+                rig.call("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "auto"})).await;
+                ("desmume_continue", json!({"timeoutMs": 30_000}))
+            }
+            _ => {
+                rig.call("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "auto"})).await;
+                rig.call("desmume_continue", json!({"timeoutMs": 30_000})).await;
+                ("nds_correlate_stop_context", json!({}))
+            }
+        };
+        kill(&started);
+        let error = tool_call(&rig.context, tool, arguments).await.unwrap_err();
+        // Which of them depends on what is noticed first: the end of the process, or of the connection.
+        let codes = [
+            ErrorCode::EmulatorNotRunning,
+            ErrorCode::GdbConnectionLost,
+            ErrorCode::CorrelationNoOwnedProcess,
+            ErrorCode::CorrelationContextFailed,
+        ];
+        assert!(codes.contains(&error.code), "{state}: {error}");
+        let until = Instant::now() + Duration::from_secs(20);
+        while rig.call("desmume_status", json!({})).await["running"] == true {
+            assert!(Instant::now() < until, "{state}");
+        }
+    }
+}

@@ -95,6 +95,12 @@ mod tests {
         assert_eq!(capabilities.address_order, Some(AddressOrder::Reversed));
         assert_eq!(capabilities.watched_address("40000040", |_| true), Some(0x0400_0004));
 
+        // The same from both ends says nothing about the order; two watchpoints that mirror each other leave the address open.
+        let mut open = Capabilities::default();
+        assert_eq!(open.watched_address("02000020", |address| address == 0x0200_0020), Some(0x0200_0020));
+        assert_eq!(open.watched_address("02000040", |_| true), None);
+        assert_eq!(open.address_order, None);
+
         let mut plain = Capabilities::default();
         assert_eq!(plain.watched_address("2000000", |address| address == 0x0200_0000), Some(0x0200_0000));
         assert_eq!(plain.address_order, Some(AddressOrder::Plain));

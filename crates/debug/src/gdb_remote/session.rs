@@ -343,6 +343,17 @@ mod tests {
     }
 
     #[test]
+    fn without_acknowledgements_a_damaged_answer_cannot_be_asked_for_again() {
+        let mut session = Session::default();
+        session.stop_acknowledging();
+        session.send(question(), LATER).unwrap();
+        session.take_outgoing();
+        session.receive(b"$00#61");
+        assert!(matches!(session.next_event(), Some(Event::Failed(Error::Damaged { packet })) if packet == "g"));
+        assert!(session.take_outgoing().is_empty());
+    }
+
+    #[test]
     fn a_deadline_ends_the_connection_because_a_late_answer_would_be_anothers() {
         let mut session = waiting(question());
         session.tick(LATER - Duration::from_nanos(1));

@@ -99,6 +99,9 @@ fn a_write_that_is_answered_by_nothing_is_read_back() {
     debugger.write_memory(ENTRY + 0x10, &[1, 2, 3], soon()).unwrap();
     assert_eq!(stub.script().memory[0x10..0x14], [1, 2, 3, 0]);
     assert_eq!(debugger.capabilities().confirms_writes, Answer::No);
+    stub.script().read_only = true;
+    let error = debugger.write_memory(ENTRY + 0x10, &[4], soon()).unwrap_err();
+    assert!(matches!(error, Error::NotWritten { address } if address == ENTRY + 0x10), "{error}");
 }
 
 #[test]
@@ -132,6 +135,25 @@ fn several_breakpoints_at_one_address_are_one_to_the_stub() {
     assert_eq!(stub.script().planted, ["0,2000000,4"]);
     debugger.remove_breakpoint(&second.id, soon()).unwrap();
     assert_eq!(stub.script().planted, Vec::<String>::new());
+    // Watchpoints likewise.
+    let [first, second] = [(); 2].map(|()| debugger.add_watchpoint(ENTRY, 4, WatchKind::Write, soon()).unwrap());
+    debugger.remove_watchpoint(&first.id, soon()).unwrap();
+    assert_eq!(stub.script().planted, ["2,2000000,4"]);
+    debugger.remove_watchpoint(&second.id, soon()).unwrap();
+    assert_eq!(stub.script().planted, Vec::<String>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stub_that_ended_first_has_its_port_back_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let driver = Driver::connect(address, soon()).unwrap();
+    drop(listener.accept().unwrap());
+    drop(listener);
+    // It closed first, so it is the stub's side that would wait for stray packets of this connection.
+    drop(driver);
+    assert!(debug::emulator::port_is_free(address.port()));
 }
 
 #[test]
@@ -205,8 +227,9 @@ fn a_stub_whose_program_runs_is_interrupted_to_take_it_over() {
     let stub = Stub::start(Script { running: true, ..Script::default() });
     let mut debugger = Debugger::take_over(stub.address, main_range(), soon()).unwrap();
     assert_eq!(debugger.last_stop().unwrap().cause, Cause::Found);
-    // Asked once on a connection that was given up, and nothing else while it ran.
+    // Asked once on a connection that was given up, nothing else while it ran, and once when it was stopped.
     assert_eq!(stub.script().seen[0], "?");
+    assert_eq!(stub.script().seen.iter().filter(|packet| *packet == "?").count(), 2);
     // What another client left there is taken out before ours is planted.
     stub.script().planted.push("0,2000000,4".to_owned());
     debugger.add_breakpoint(ENTRY, ARM, None, None, soon()).unwrap();
@@ -218,6 +241,16 @@ fn a_stub_whose_program_runs_is_interrupted_to_take_it_over() {
     let deaf = Stub::start(Script { deaf_to: Some('?'), ..Script::default() });
     let error = Debugger::take_over(deaf.address, main_range(), in_ms(100)).unwrap_err();
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+}
+
+#[test]
+fn a_stop_in_time_is_told_though_its_registers_come_later() {
+    let stub = Stub::start(Script { stops: vec!["S05"], ..Script::default() });
+    let mut debugger = attach(&stub);
+    stub.script().slow_registers = Duration::from_millis(1_500);
+    debugger.resume(soon()).unwrap();
+    let Resumed::Stopped(stop) = debugger.wait(in_ms(1_000)).unwrap() else { panic!("still running") };
+    assert_eq!(stop.registers.pc(), ENTRY);
 }
 
 #[test]
@@ -244,6 +277,8 @@ fn what_survived_a_lost_connection_is_cleared_and_planted_again() {
     stub.script().deaf_to = None;
     let driver = Driver::connect(stub.address, soon()).unwrap();
     debugger.reattach(driver, soon()).unwrap();
+    // It stands where a breakpoint was set, and has not stopped at it.
+    assert_eq!((debugger.last_stop().unwrap().cause, debugger.breakpoints()[0].hits), (Cause::Found, 0));
     assert_eq!(stub.script().planted, Vec::<String>::new());
     debugger.resume(soon()).unwrap();
     stub.wait(|script| script.planted == ["0,2000000,4", "4,2000000,4"]);

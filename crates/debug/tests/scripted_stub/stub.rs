@@ -29,6 +29,10 @@ pub struct Script {
     pub running: bool,
     /// Never stops for an interrupt, as a recompiler does.
     pub never_interrupted: bool,
+    /// Time it takes to answer `g`.
+    pub slow_registers: Duration,
+    /// Takes no writes.
+    pub read_only: bool,
     /// Never answers this packet.
     pub deaf_to: Option<char>,
     /// Bytes that were written.
@@ -92,7 +96,11 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
             let packet = String::from_utf8(packet).unwrap();
             script.seen.push(packet.clone());
             if script.running {
+                // As DeSmuME: refused, and answered all the same where nothing has to stop for it.
                 stream.write_all(b"-")?;
+                if packet == "?" {
+                    stream.write_all(&encode(b"S05"))?;
+                }
                 continue;
             }
             stream.write_all(b"+")?;
@@ -109,6 +117,9 @@ fn serve(mut stream: TcpStream, script: &Mutex<Script>) -> std::io::Result<()> {
                     None => script.running = true,
                 }
                 continue;
+            }
+            if packet == "g" {
+                std::thread::sleep(script.slow_registers);
             }
             let answer = answer(&mut script, &packet);
             if script.crashed {
@@ -147,6 +158,7 @@ fn answer(script: &mut Script, packet: &str) -> String {
             script.crashed = length > 0x400;
             (0..length).map(|offset| format!("{:02x}", script.memory[(at + offset) % 0x1000])).collect()
         }
+        "M" if script.read_only => String::new(),
         "M" => {
             let digits = rest.split_once(':').unwrap().1;
             let at = numbers[0] as usize % 0x1000;
