@@ -16,7 +16,7 @@ mod verify;
 pub use evidence::{Evidence, check_evidence, evidence, resolved, verification};
 pub use layout::{Layout, Segment};
 pub use manifest::{ArtifactRef, Locator, Manifest, Operation, Target, parse};
-pub use plan::{Patch, Plan, Planned, Source, plan};
+pub use plan::{Patch, Plan, Planned, Source, build_id, plan};
 pub use verify::{Report, apply, verify};
 
 /// Version of the rules that a rebuild follows.

@@ -669,7 +669,7 @@ fn round_trip(stream: &[u8], image: &[u8]) -> Result<(), Refusal> {
 }
 
 /// The identity of a build.
-fn build_id(manifest: &Manifest, encoder: u32) -> String {
+pub fn build_id(manifest: &Manifest, encoder: u32) -> String {
     let artifacts = manifest.operations.iter().filter_map(Operation::artifact);
     let artifacts: Vec<&str> = artifacts.map(|artifact| artifact.sha256.as_str()).collect();
     let mut identity = json!({
