@@ -1,6 +1,8 @@
 //! The checksum of ROM headers: CRC-16 with the reflected polynomial 0xA001, from 0xFFFF on (GBATEK, "BIOS Misc Functions", GetCRC16);
 //! and that of patch files: CRC-32 as zlib has it.
 
+use std::sync::LazyLock;
+
 /// The checksum of `bytes`.
 pub fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0xffff, |crc, byte| {
@@ -9,27 +11,18 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 }
 
 /// The remainders of all bytes for CRC-32, reflected polynomial 0xEDB88320.
-const CRC32: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
+static CRC32: LazyLock<[u32; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|byte| {
+        (0..8).fold(byte as u32, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })
+    })
+});
 
 /// CRC-32 of `bytes`.
 pub fn crc32(bytes: &[u8]) -> u32 {
+    let table: &[u32; 256] = &CRC32;
     !bytes
         .iter()
-        .fold(u32::MAX, |crc, byte| (crc >> 8) ^ CRC32.get((crc as u8 ^ byte) as usize).copied().unwrap_or_default())
+        .fold(u32::MAX, |crc, byte| (crc >> 8) ^ table.get((crc as u8 ^ byte) as usize).copied().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -65,3 +65,21 @@ impl Tool for NdsMutationValidate {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::nds_build::tests::Rig;
+
+    #[tokio::test]
+    async fn of_the_fat_only_what_changes_is_shown_and_nothing_is_written() {
+        let rig = Rig::new();
+        let told = rig.tool("nds_mutation_validate").await.unwrap();
+        let plan = &told["plan"];
+        let before = plan["filesystemExtension"]["finalFileCount"].as_u64().unwrap()
+            - plan["filesystemExtension"]["addedFiles"].as_u64().unwrap();
+        let shown = plan["finalFat"].as_array().unwrap();
+        assert!(!shown.is_empty() && shown.iter().all(|entry| entry["fileId"].as_u64().unwrap() >= before), "{plan:#}");
+        assert_eq!(plan["operations"][1]["expected"], "01");
+        assert!(!rig.place("output").exists());
+    }
+}

@@ -41,3 +41,22 @@ impl Tool for NdsMutationVerify {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::nds_build::tests::Rig;
+
+    #[tokio::test]
+    async fn a_flipped_byte_of_the_result_is_found() {
+        let rig = Rig::new();
+        let built = rig.tool("nds_mutation_build").await.unwrap();
+        let verified = rig.tool("nds_mutation_verify").await.unwrap();
+        assert_eq!(verified["outputSha256"], built["outputSha256"]);
+        let output = rig.place(built["outputRomPath"].as_str().unwrap());
+        let mut bytes = std::fs::read(&output).unwrap();
+        bytes[0x4001] ^= 4;
+        std::fs::write(&output, bytes).unwrap();
+        let error = rig.tool("nds_mutation_verify").await.unwrap_err();
+        assert_eq!(error.code.word(), "unexpected-rom-diff");
+    }
+}

@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 const FIRST: &[u8] = b"a new file";
 
-struct Rig {
-    folder: TempDir,
+pub struct Rig {
+    pub folder: TempDir,
     call: Call,
     rom: Rom,
 }
 
 impl Rig {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let bytes = RomBuilder { dsi: None, ..RomBuilder::everything() }.build();
         let rom = Rom::parse(bytes.clone()).unwrap();
         let text = manifest(&rom).to_string();
@@ -25,11 +25,11 @@ impl Rig {
         Self { folder, call, rom }
     }
 
-    async fn tool(&self, name: &'static str) -> Result<Value, crate::errors::ToolError> {
+    pub async fn tool(&self, name: &'static str) -> Result<Value, crate::errors::ToolError> {
         (self.call)(name, json!({"rom": "rom.nds", "manifest": "mod.json"})).await
     }
 
-    fn place(&self, name: &str) -> PathBuf {
+    pub fn place(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
