@@ -10,8 +10,15 @@ use crate::{Outcome, fixtures, provision, sh, windows, workspace};
 /// A set of measurements: its name on the command line, and what runs it.
 type Bench = (&'static str, fn() -> Outcome);
 
-const BENCHES: &[Bench] =
-    &[("debug", debug), ("mcp", mcp), ("nds", nds), ("nds-live", nds_live), ("c64", c64), ("vice", vice)];
+const BENCHES: &[Bench] = &[
+    ("debug", debug),
+    ("mcp", mcp),
+    ("nds", nds),
+    ("nds-build", nds_build),
+    ("nds-live", nds_live),
+    ("c64", c64),
+    ("vice", vice),
+];
 
 /// Runs the named sets, or all. A ratio that is missed is printed; only what could not be measured is an error.
 pub fn run(arguments: &[String]) -> Outcome {
@@ -85,6 +92,12 @@ fn nds() -> Outcome {
     sh::run(&mut Command::new(release("examples/bench_nds")))
 }
 
+/// Rebuilds beside copying and hashing, and the BLZ encoder.
+fn nds_build() -> Outcome {
+    build(&["--package", "nds", "--example", "bench_nds_build"])?;
+    sh::run(&mut Command::new(release("examples/bench_nds_build")))
+}
+
 /// Pictures and text search of the C64 crate, the search beside `memchr`.
 fn c64() -> Outcome {
     build(&["--package", "c64", "--example", "bench_c64"])?;
@@ -128,7 +141,7 @@ mod tests {
 
     #[test]
     fn without_a_name_everything_is_measured() {
-        assert_eq!(names(&[]).unwrap(), ["debug", "mcp", "nds", "nds-live", "c64", "vice"]);
+        assert_eq!(names(&[]).unwrap(), ["debug", "mcp", "nds", "nds-build", "nds-live", "c64", "vice"]);
         assert_eq!(names(&["mcp"]).unwrap(), ["mcp"]);
     }
 

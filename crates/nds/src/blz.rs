@@ -8,6 +8,10 @@
 //!
 //! The console decodes in place. So a stream whose output overtakes its input is refused: there it would destroy itself.
 
+mod encode;
+
+pub use encode::{EncodeError, encode};
+
 use std::ops::Range;
 
 use base::{Budget, OutOfRange, Reader, limits};

@@ -18,6 +18,7 @@ mod header;
 mod overlay;
 mod pattern;
 mod problems;
+pub mod rebuild;
 mod refusal;
 mod resolve;
 mod rom;
@@ -29,7 +30,7 @@ mod watch;
 
 pub use arm9::{Autoload, ModuleParams, SecureArea};
 pub use component::{Component, ComponentId, Part, Processor, Representation};
-pub use crc::crc16;
+pub use crc::{crc16, crc32};
 pub use dsi::{DsiHeader, Modcrypt, TwlProgram};
 pub use fat::File;
 pub use header::{Header, Program, Table};

@@ -137,3 +137,58 @@ fn real_roms_have_no_problems() {
         assert_eq!(rom.problems(), [], "{}", path.display());
     }
 }
+
+/// ndspy finds every file of a rebuilt ROM by its number and name, decodes our stream of a real program, and we decode its own;
+/// ours is no longer than its by more than 0.5 %.
+#[test]
+fn ndspy_reads_what_is_rebuilt_and_compressed() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let source = Rom::parse(RomBuilder { dsi: None, ..RomBuilder::everything() }.build()).unwrap();
+    let artifact =
+        |name: &str, bytes: &[u8]| format!("{{\"artifact\":\"{name}\",\"sha256\":\"{}\"}}", sha256_hex(bytes));
+    let a = source.files().iter().find(|file| file.path.as_deref() == Some("data/a.bin")).unwrap().range().unwrap();
+    let original = sha256_hex(&source.bytes()[a.start as usize..a.end as usize]);
+    let manifest = format!(
+        "{{\"format\":\"re-mcp-nds-mutation\",\"formatVersion\":3,\"source\":{{\"sha256\":\"{}\"}},\
+         \"output\":{{\"filename\":\"m.nds\"}},\"operations\":[\
+         {{\"type\":\"add-nitrofs-file\",\"path\":\"data/deep/new.bin\",\"replacement\":{}}},\
+         {{\"type\":\"add-nitrofs-file\",\"path\":\"data/b.bin\",\"replacement\":{}}},\
+         {{\"type\":\"replace-nitrofs-file\",\"target\":{{\"filePath\":\"data/a.bin\"}},\
+           \"expectedOriginalSha256\":\"{original}\",\"replacement\":{}}}]}}",
+        source.sha256(),
+        artifact("one", b"one"),
+        artifact("two", b"two"),
+        artifact("three", b"three"),
+    );
+    let manifest = nds::rebuild::parse(manifest.as_bytes()).unwrap();
+    let mut content = |artifact: &nds::rebuild::ArtifactRef| Ok(artifact.path.clone().into_bytes());
+    let plan = nds::rebuild::plan(&source, manifest, &mut content, None).unwrap();
+    let output = nds::rebuild::apply(&source, &plan).unwrap();
+    std::fs::write(place("rom.nds"), &output).unwrap();
+    let rebuilt = nds::rebuild::verify(&source, &plan, output).unwrap().output;
+    let mut expected = String::new();
+    for file in rebuilt.files() {
+        let range = file.range().unwrap();
+        let bytes = &rebuilt.bytes()[range.start as usize..range.end as usize];
+        writeln!(expected, "file {} {} {}", file.id, digest(bytes), file.path.as_deref().unwrap_or("-")).unwrap();
+    }
+    assert!(expected.contains("data/deep/new.bin") && expected.contains("data/b.bin"));
+
+    let smallest = real_roms().into_iter().min_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
+    let real = Rom::parse(std::fs::read(smallest).unwrap()).unwrap();
+    let image = real.component(ComponentId::main(Processor::Arm9)).unwrap().image(&real).unwrap();
+    let stream = nds::blz::encode(image, 0).unwrap();
+    std::fs::write(place("image"), image).unwrap();
+    std::fs::write(place("stream"), &stream).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ndspy_rebuild.py");
+    let mut python = Command::new(variable("RETROSCOPE_PYTHON", "a Python that has ndspy"));
+    python.arg("-B").arg(script).args(["rom.nds", "image", "stream", "other"].map(place));
+    let told = python.output().expect("Python starts");
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let other = std::fs::read(place("other")).unwrap();
+    writeln!(expected, "decoded {}\nlength {}", sha256_hex(image), other.len()).unwrap();
+    assert_eq!(String::from_utf8(told.stdout).unwrap(), expected);
+    assert_eq!(nds::blz::decode(&other, &mut base::Budget::new(16 << 20)).unwrap(), image);
+    assert!(stream.len() * 1000 <= other.len() * 1005, "{} bytes, ndspy {}", stream.len(), other.len());
+}

@@ -158,6 +158,76 @@ server_codes! {
     CorrelationContextFailed = "runtime-correlation-context-failed", retryable: true;
     /// The correlation would be longer than one answer may be; ask for fewer instructions or references.
     CorrelationOutputLimit = "runtime-correlation-output-limit", retryable: false;
+    /// The manifest of changes is no strict JSON of its format; the message says where.
+    MutationManifestInvalid = "mutation-manifest-invalid", retryable: false;
+    /// The manifest is about another ROM.
+    SourceRomMismatch = "source-rom-mismatch", retryable: false;
+    /// The ROM has no such target, or it cannot be changed in that way.
+    UnsupportedMutationTarget = "unsupported-mutation-target", retryable: false;
+    /// The target cannot be replaced by that operation, or the ROM cannot be rebuilt without a loss that the manifest does not accept.
+    UnsupportedRebuildTarget = "unsupported-rebuild-target", retryable: false;
+    /// A change is about the header, the file tables or the overlay tables, which only the rebuild itself writes.
+    StructuralMetadataMutation = "structural-metadata-mutation", retryable: false;
+    /// Several components are at that address at different times.
+    AmbiguousRuntimeTarget = "ambiguous-runtime-target", retryable: false;
+    /// The ROM does not have the bytes that the manifest expects there.
+    OriginalByteGuardFailed = "original-byte-guard-failed", retryable: false;
+    /// What the ROM stores is not what the manifest expects.
+    OriginalComponentGuardFailed = "original-component-guard-failed", retryable: false;
+    /// The decoded image is not what the manifest expects.
+    DecodedOverlayGuardFailed = "decoded-overlay-guard-failed", retryable: false;
+    /// A file that the manifest names is not there or cannot be read.
+    ReplacementArtifactMissing = "replacement-artifact-missing", retryable: false;
+    /// A file that the manifest names has other content than it says.
+    ReplacementArtifactHashMismatch = "replacement-artifact-hash-mismatch", retryable: false;
+    /// A replacement has another size than is possible there.
+    ReplacementSizeMismatch = "replacement-size-mismatch", retryable: false;
+    /// An operation changes nothing.
+    MutationNoOp = "mutation-no-op", retryable: false;
+    /// Two operations change the same bytes.
+    MutationOverlap = "mutation-overlap", retryable: false;
+    /// The stored bytes of a compressed overlay would not decode to its image, or do not.
+    CompressedOverlayInvalid = "compressed-overlay-invalid", retryable: false;
+    /// The overlay table cannot be written anew.
+    OverlayTableRebuildFailed = "overlay-table-rebuild-failed", retryable: false;
+    /// An image cannot be compressed.
+    BlzEncodeFailed = "blz-encode-failed", retryable: false;
+    /// A compressed stream does not decode to the image that it stands for.
+    BlzRoundtripMismatch = "blz-roundtrip-mismatch", retryable: false;
+    /// A compressed stream is larger than its field or its room.
+    BlzPackedSizeOverflow = "blz-packed-size-overflow", retryable: false;
+    /// A new file cannot be added there, or they are too many.
+    FilesystemExtensionInvalid = "filesystem-extension-invalid", retryable: false;
+    /// The name of a new file or directory is in use.
+    FilesystemPathCollision = "filesystem-path-collision", retryable: false;
+    /// There would be more files or directories than the format can number.
+    FilesystemIdCapacityExceeded = "filesystem-id-capacity-exceeded", retryable: false;
+    /// The file name table cannot be written anew.
+    FntRebuildFailed = "fnt-rebuild-failed", retryable: false;
+    /// The file allocation table cannot be written anew.
+    FatRebuildFailed = "fat-rebuild-failed", retryable: false;
+    /// The header cannot be written anew.
+    HeaderRebuildFailed = "header-rebuild-failed", retryable: false;
+    /// The header's checksum is wrong already in the source.
+    HeaderChecksumInvalid = "header-checksum-invalid", retryable: false;
+    /// The result would be larger than the largest card.
+    RomCapacityExceeded = "rom-capacity-exceeded", retryable: false;
+    /// More would be appended than is allowed.
+    RebuildLayoutOverflow = "rebuild-layout-overflow", retryable: false;
+    /// The result could not be made or written; nothing is left of it.
+    StagingFailed = "staging-failed", retryable: false;
+    /// The result is no ROM in order.
+    PostBuildParseFailed = "post-build-parse-failed", retryable: false;
+    /// The result has other files, overlays or components than planned.
+    StructuralMapChanged = "structural-map-changed", retryable: false;
+    /// The result differs from the source where no operation changed it.
+    UnexpectedRomDiff = "unexpected-rom-diff", retryable: false;
+    /// The result or what is beside it is not what was asked for.
+    OutputVerificationFailed = "output-verification-failed", retryable: false;
+    /// There is a build of this identity with other content; it is neither used nor replaced.
+    PublishCollision = "publish-collision", retryable: false;
+    /// The finished build could not be put in its place; nothing is left of it.
+    PublishFailed = "publish-failed", retryable: false;
     /// The configuration is wrong; the message says where.
     ConfigInvalid = "config_invalid", retryable: false;
     /// A fault of the server itself.

@@ -269,6 +269,62 @@ impl Workspace {
         outcome
     }
 
+    /// Writes a folder whole where nothing is yet, and never over anything. `Ok(false)` when something is there.
+    ///
+    /// # Errors
+    /// The code is that of the step: `staging-failed` while nothing has its name yet, `publish-failed` after.
+    pub fn publish_folder(&self, relative: &Path, files: &[(PathBuf, &[u8])]) -> Result<bool, ToolError> {
+        let refused = |code: ErrorCode| {
+            move |error: io::Error| {
+                ToolError::new(code, format!("{} cannot be written: {error}", relative.display())).hint(
+                    "nothing is left of it; check rights and free space, and that no link below `output` leads out",
+                )
+            }
+        };
+        let staging = refused(ErrorCode::StagingFailed);
+        let name = relative.file_name().ok_or_else(|| staging(io::ErrorKind::InvalidInput.into()))?;
+        let above = self.make_folder(relative.parent().unwrap_or(Path::new(""))).map_err(&staging)?;
+        remove_abandoned(&above);
+        let fresh = temporary_name();
+        if let Err(error) = fill(&above, &fresh, files) {
+            drop(above.remove_dir_all(&fresh));
+            return Err(staging(error));
+        }
+        let moved = above.rename(&fresh, &above, name);
+        if moved.is_err() {
+            drop(above.remove_dir_all(&fresh));
+        }
+        // A folder with something in it is never replaced by a rename.
+        match moved {
+            Ok(()) => sync_folder(&above).map(|()| true).map_err(refused(ErrorCode::PublishFailed)),
+            Err(_) if above.symlink_metadata(name).is_ok() => Ok(false),
+            Err(error) => Err(refused(ErrorCode::PublishFailed)(error)),
+        }
+    }
+
+    /// The names in a folder, sorted; `None` when it is not there.
+    ///
+    /// # Errors
+    /// As `open_file`.
+    pub fn names(&self, relative: &Path) -> Result<Option<Vec<String>>, ToolError> {
+        let path = relative.display().to_string();
+        let entries = match self.folder.read_dir(relative) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.refusal(&path, &error)),
+        };
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<io::Result<Vec<_>>>().map_err(|error| self.refusal(&path, &error))?;
+        names.sort();
+        Ok(Some(names))
+    }
+
+    /// Whether a path names a link.
+    pub fn is_link(&self, path: &str) -> bool {
+        let metadata = self.relative(path).ok().and_then(|relative| self.folder.symlink_metadata(relative).ok());
+        metadata.is_some_and(|metadata| metadata.is_symlink())
+    }
+
     /// Makes a folder and those above it, and opens it.
     fn make_folder(&self, relative: &Path) -> io::Result<Dir> {
         if relative.as_os_str().is_empty() {
@@ -374,6 +430,22 @@ fn check_kind(path: &str, is_file: bool, is_folder: bool) -> Result<(), ToolErro
 fn temporary_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!(".retroscope-{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Removes what servers that were killed have left of their work: those whose process is no more.
+fn remove_abandoned(folder: &Dir) {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    for entry in folder.entries().into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let middle = name.strip_prefix(".retroscope-").and_then(|rest| rest.strip_suffix(".tmp"));
+        let process = middle.and_then(|middle| middle.split_once('-')?.0.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            // Another server may be removing it too.
+            drop(folder.remove_dir_all(&name));
+        }
+    }
 }
 
 fn write_new(folder: &Dir, name: &Path, contents: &[u8]) -> io::Result<()> {

@@ -332,3 +332,42 @@ async fn an_emulator_that_is_killed_is_told_in_each_state_and_leaves_nothing_to_
         }
     }
 }
+
+/// Overlay 1, stored compressed, gets another entry by a manifest; the rebuilt ROM runs it.
+#[tokio::test]
+async fn a_rebuilt_overlay_runs() {
+    let source = nds::Rom::parse(ROM.to_vec()).unwrap();
+    let id = nds::ComponentId::overlay(nds::Processor::Arm9, 1);
+    let component = source.component(id).unwrap();
+    let stored = component.stored.clone().unwrap();
+    let mut image = component.image(&source).unwrap().to_vec();
+    let runtime = nds::sha256_hex(&image);
+    // Thumb: ldr r1, =0x02300000; movs r0, #0x5a; strb r0, [r1]; movs r0, #0x77; bx lr; nop; the literal.
+    let code = [0x4902_u16, 0x205a, 0x7008, 0x2077, 0x4770, 0x46c0, 0x0000, 0x0230];
+    let code: Vec<u8> = code.into_iter().flat_map(u16::to_le_bytes).collect();
+    image[..code.len()].copy_from_slice(&code);
+    let manifest = json!({"format": "re-mcp-nds-mutation", "formatVersion": 2, "source": {"sha256": source.sha256()},
+        "output": {"filename": "mod.nds"}, "operations": [{
+            "type": "replace-decoded-overlay", "target": {"processor": "arm9", "overlayId": 1},
+            "expectedStoredSha256": nds::sha256_hex(&ROM[stored.start as usize..stored.end as usize]),
+            "expectedRuntimeSha256": runtime,
+            "replacement": {"artifact": "ov1.bin", "sha256": nds::sha256_hex(&image)}}]});
+    let maker = Rig::new(ROM);
+    std::fs::write(maker.folder.path().join("mod.json"), manifest.to_string()).unwrap();
+    std::fs::write(maker.folder.path().join("ov1.bin"), &image).unwrap();
+    let built = maker.call("nds_mutation_build", json!({"rom": "game.nds", "manifest": "mod.json"})).await;
+    let output = std::fs::read(maker.folder.path().join(built["outputRomPath"].as_str().unwrap())).unwrap();
+
+    let rig = Rig::started(&output, json!({})).await;
+    rig.call("desmume_breakpoint_add", json!({"address": OVERLAY, "mode": "auto"})).await;
+    // Overlay 0, then 1, then 0 again: by then 1 has run.
+    for _ in 0..3 {
+        let run = rig.call("desmume_continue", json!({"timeoutMs": 30_000})).await;
+        assert_eq!(run["pc"], json!(OVERLAY), "{run}");
+    }
+    let read = rig.call("desmume_read_memory", json!({"address": 0x0230_0000, "length": 12})).await;
+    let data = read["dataHex"].as_str().unwrap();
+    // The marker is the word 0x52454d43 with its lowest byte changed; what overlay 1 answered stands at 8.
+    assert_eq!((&data[..8], &data[16..]), ("5a4d4552", "77000000"));
+    rig.end().await;
+}

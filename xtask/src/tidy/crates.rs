@@ -26,8 +26,8 @@ const KEPT: &[(&str, &[&str], &[&str])] = &[
     ("tower", &["retroscope"], &[]),
     ("hyper", &["retroscope"], &[]),
     ("schemars", &["retroscope"], &["wire"]),
-    ("serde", &["wire", "agent", "retroscope"], &[]),
-    ("serde_json", &["wire", "agent", "retroscope", "xtask"], &[]),
+    ("serde", &["wire", "agent", "nds", "retroscope"], &[]),
+    ("serde_json", &["wire", "agent", "nds", "retroscope", "xtask"], &[]),
 ];
 
 /// Most packages that `Cargo.lock` may hold: what rmcp, axum, tokio and schemars bring, the agent's few, what opens files by

@@ -8,6 +8,7 @@ pub mod c64_text;
 pub mod debug;
 pub mod meta;
 pub mod nds;
+pub mod nds_build;
 pub mod nds_live;
 mod page;
 mod tool;
@@ -32,6 +33,7 @@ pub struct Group {
 pub const GROUPS: &[&Group] = &[
     &debug::GROUP,
     &nds::GROUP,
+    &nds_build::GROUP,
     &nds_live::GROUP,
     &workspace::GROUP,
     &c64_symbols::GROUP,
@@ -59,7 +61,7 @@ pub const PROFILES: &[Profile] = &[
         groups: &[],
     },
     Profile { name: "debug", purpose: debug::GROUP.purpose, groups: &[&debug::GROUP] },
-    Profile { name: "nds", purpose: nds::GROUP.purpose, groups: &[&nds::GROUP, &workspace::GROUP] },
+    Profile { name: "nds", purpose: nds::GROUP.purpose, groups: &[&nds::GROUP, &nds_build::GROUP, &workspace::GROUP] },
     Profile {
         name: "c64",
         purpose: "Reads what is in a Commodore 64 program: text, pictures, and names for Ghidra.",

@@ -79,7 +79,7 @@ pub const FEW: Group = Group {
 };
 
 /// Works on a ROM away from the threads that answer, and makes sure that it is the same file before and after.
-async fn on_rom<R: Send + 'static>(
+pub(super) async fn on_rom<R: Send + 'static>(
     context: &Context,
     path: String,
     work: impl FnOnce(&Context, &Job, &Arc<Rom>) -> Result<R, ToolError> + Send + 'static,
