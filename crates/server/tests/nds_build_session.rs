@@ -26,7 +26,7 @@ fn the_page_makes_the_mod_that_it_says() {
     assert!(run.status.success(), "{told}{errors}");
     let answers: Vec<&str> = told.split("====\n").collect();
     let first = |text: &str| serde_json::Deserializer::from_str(text).into_iter::<Value>().next().unwrap().unwrap();
-    let (validated, built) = (first(&answers[1]), first(&answers[2]));
+    let (validated, built) = (first(answers[1]), first(answers[2]));
     assert_eq!((&validated["status"], &built["reused"]), (&Value::from("valid"), &Value::from(false)));
     assert_eq!(validated["buildId"], built["buildId"]);
     assert!(answers[2].contains("mod.nds.bps"));

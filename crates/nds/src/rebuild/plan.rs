@@ -81,7 +81,7 @@ pub struct Plan {
     pub layout: Option<Layout>,
     /// What the result's FAT says, by number.
     pub files: Vec<Range<u32>>,
-    /// Paths of appended numbers.
+    /// How many directories are new.
     pub added_directories: usize,
     /// Directories of the result.
     pub directories: usize,
@@ -425,16 +425,12 @@ impl Planner<'_> {
         if least < word + 4 {
             return Err(unsupported_rebuild("the program's own parameters are compressed".to_owned()));
         }
-        let stream = blz::encode(&new, least).map_err(|error| encode_failed(&error))?;
+        let mut stream = blz::encode(&new, least).map_err(|error| encode_failed(&error))?;
         let end = (main.start).saturating_add(stream.len() as u32).to_le_bytes();
-        for bytes in [&mut new] {
+        for bytes in [&mut new, &mut stream] {
             if let Some(place) = bytes.get_mut(word..word + 4) {
                 place.copy_from_slice(&end);
             }
-        }
-        let mut stream = stream;
-        if let Some(place) = stream.get_mut(word..word + 4) {
-            place.copy_from_slice(&end);
         }
         round_trip(&stream, &new)?;
         // What the SDK puts behind the program: 12 bytes for its own start-up code.

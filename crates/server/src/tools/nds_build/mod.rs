@@ -5,7 +5,7 @@ mod nds_mutation_build;
 mod nds_mutation_validate;
 mod nds_mutation_verify;
 #[cfg(test)]
-pub mod tests;
+mod tests;
 
 use super::{Entry, Group};
 

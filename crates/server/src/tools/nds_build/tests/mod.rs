@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 const FIRST: &[u8] = b"a new file";
 
-pub struct Rig {
-    pub folder: TempDir,
+pub(super) struct Rig {
+    folder: TempDir,
     call: Call,
     rom: Rom,
 }
 
 impl Rig {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let bytes = RomBuilder { dsi: None, ..RomBuilder::everything() }.build();
         let rom = Rom::parse(bytes.clone()).unwrap();
         let text = manifest(&rom).to_string();
@@ -25,11 +25,11 @@ impl Rig {
         Self { folder, call, rom }
     }
 
-    pub async fn tool(&self, name: &'static str) -> Result<Value, crate::errors::ToolError> {
+    pub(super) async fn tool(&self, name: &'static str) -> Result<Value, crate::errors::ToolError> {
         (self.call)(name, json!({"rom": "rom.nds", "manifest": "mod.json"})).await
     }
 
-    pub fn place(&self, name: &str) -> PathBuf {
+    pub(super) fn place(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
