@@ -169,19 +169,19 @@ pub struct ViceConnector {
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     connect: Option<SocketAddr>,
     /// A program for the machine, put into its memory and run.
-    #[arg(long, value_name = "FILE", requires = "launch")]
+    #[arg(long, value_name = "FILE", requires = "launch", conflicts_with = "connect")]
     prg: Option<PathBuf>,
     /// VICE's program [default: x64sc].
-    #[arg(long, value_name = "PATH", requires = "launch")]
+    #[arg(long, value_name = "PATH", requires = "launch", conflicts_with = "connect")]
     x64sc: Option<PathBuf>,
     /// The KERNAL, where VICE has none; Debian's has no ROMs.
-    #[arg(long, value_name = "FILE", requires = "launch")]
+    #[arg(long, value_name = "FILE", requires = "launch", conflicts_with = "connect")]
     kernal: Option<PathBuf>,
     /// BASIC, likewise.
-    #[arg(long, value_name = "FILE", requires = "launch")]
+    #[arg(long, value_name = "FILE", requires = "launch", conflicts_with = "connect")]
     basic: Option<PathBuf>,
     /// The character generator, likewise.
-    #[arg(long, value_name = "FILE", requires = "launch")]
+    #[arg(long, value_name = "FILE", requires = "launch", conflicts_with = "connect")]
     chargen: Option<PathBuf>,
     /// Where to listen, loopback only; port 0 takes any [default: 127.0.0.1:8089].
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]

@@ -16,8 +16,8 @@ pub struct NdsMutationBuild;
 impl Tool for NdsMutationBuild {
     const NAME: &'static str = "nds_mutation_build";
     const DESCRIPTION: &'static str = "Build a modded Nintendo DS ROM from a manifest of changes, beside the source, which is never \
-         written: verified byte by byte, then published whole below output/nds with evidence and (version 3) a BPS patch. A build \
-         that is there is verified and reused.";
+         written. The result is verified byte by byte, then published whole below output/nds with evidence and, in version 3, a \
+         BPS patch. A build that is there is verified and reused.";
     const EFFECT: Effect = Effect::SETS;
     type Params = Params;
     type Output = Build;
