@@ -10,7 +10,8 @@ use crate::{Outcome, fixtures, provision, sh, windows, workspace};
 /// A set of measurements: its name on the command line, and what runs it.
 type Bench = (&'static str, fn() -> Outcome);
 
-const BENCHES: &[Bench] = &[("debug", debug), ("mcp", mcp), ("nds", nds), ("nds-live", nds_live), ("c64", c64)];
+const BENCHES: &[Bench] =
+    &[("debug", debug), ("mcp", mcp), ("nds", nds), ("nds-live", nds_live), ("c64", c64), ("vice", vice)];
 
 /// Runs the named sets, or all. A ratio that is missed is printed; only what could not be measured is an error.
 pub fn run(arguments: &[String]) -> Outcome {
@@ -96,6 +97,16 @@ fn nds_live() -> Outcome {
     sh::run(Command::new(release("examples/bench_nds_live")).arg(rom))
 }
 
+/// The VICE connector beside a bare client of the same VICE.
+fn vice() -> Outcome {
+    provision::debian()?;
+    fixtures::build()?;
+    build(&["--package", "retroscope", "--bin", "retroscope", "--example", "bench_vice"])?;
+    let xvfb = Xvfb::start()?;
+    let mut bench = Command::new(release("examples/bench_vice"));
+    sh::run(bench.arg(release("retroscope")).arg(fixtures::folder().join("vice")).env("DISPLAY", xvfb.display()))
+}
+
 fn build(what: &[&str]) -> Outcome {
     sh::run(sh::cargo().args(["build", "--release"]).args(what))
 }
@@ -115,7 +126,7 @@ mod tests {
 
     #[test]
     fn without_a_name_everything_is_measured() {
-        assert_eq!(names(&[]).unwrap(), ["debug", "mcp", "nds", "nds-live", "c64"]);
+        assert_eq!(names(&[]).unwrap(), ["debug", "mcp", "nds", "nds-live", "c64", "vice"]);
         assert_eq!(names(&["mcp"]).unwrap(), ["mcp"]);
     }
 

@@ -36,7 +36,7 @@ pub fn install(triples: &[&str]) -> Outcome {
     let source = work.join("source/usr/src").join(format!("rustc-{version}"));
     if !source.join("library/std/Cargo.toml").is_file() {
         remove(&work)?;
-        let apt = PrivateApt::new(work.join("apt"), "amd64", SUITE)?;
+        let apt = PrivateApt::new(work.join("apt"), "amd64", SUITE, "main")?;
         let wanted = format!("rust-src={}", apt.version("rust-src", &version)?);
         for package in apt.download(&[&wanted])?.iter().filter(|package| is_named(package, "rust-src_")) {
             unpack(package, &work.join("source"))?;

@@ -25,6 +25,7 @@ pub fn build() -> Outcome {
     let folder = folder();
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     gba_loop(&folder)?;
+    vice(&folder)?;
     let recipe = workspace::root().join(RECIPE);
     let mut sources = files(&workspace::root().join("fixtures/driftgame"))?;
     sources.push(recipe.clone());
@@ -58,6 +59,29 @@ fn gba_loop(folder: &Path) -> Outcome {
     // Where a cartridge is in memory.
     sh::run(Command::new("arm-none-eabi-ld").arg("-Ttext=0x08000000").arg("-o").arg(&linked).arg(&object))?;
     sh::run(Command::new("arm-none-eabi-objcopy").args(["-O", "binary"]).arg(&linked).arg(&program))
+}
+
+/// Assembles what VICE runs: three ROMs and a program.
+fn vice(folder: &Path) -> Outcome {
+    let (from, to) = (workspace::root().join("fixtures/vice"), folder.join("vice"));
+    std::fs::create_dir_all(&to).map_err(|error| format!("cannot make {}: {error}", to.display()))?;
+    // A ROM has nothing before its bytes; a program has the address where it is loaded.
+    for (name, ending, form) in [
+        ("kernal", "bin", "--nostart"),
+        ("basic", "bin", "--nostart"),
+        ("chargen", "bin", "--nostart"),
+        ("demo", "prg", "--cbm-prg"),
+    ] {
+        let source = from.join(format!("{name}.asm"));
+        let built = to.join(format!("{name}.{ending}"));
+        if is_newer(&built, std::slice::from_ref(&source)) {
+            continue;
+        }
+        let mut assembler = Command::new("64tass");
+        assembler.args(["--quiet", "-Wall", form, "--vice-labels", "--labels"]).arg(to.join(format!("{name}.labels")));
+        sh::run(assembler.arg("--output").arg(&built).arg(&source))?;
+    }
+    Ok(())
 }
 
 /// The files of a folder, by name, so that the order on the command line never depends on the file system.

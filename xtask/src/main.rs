@@ -62,7 +62,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench",
-        arguments: "[debug|mcp|nds|c64|debug --wine]",
+        arguments: "[debug|mcp|nds|nds-live|c64|vice|debug --wine]",
         about: "ratios to gdb, to bare ptrace and to the Python SDK; a missed one is no failure",
         run: bench::run,
     },

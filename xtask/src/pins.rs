@@ -33,6 +33,8 @@ pub const DEBIAN: &[(&str, Probe)] = &[
     ("desmume", Probe::File("/usr/games/desmume-cli")),
     ("mgba-sdl", Probe::File("/usr/games/mgba")),
     ("gdb-multiarch", Probe::Program("gdb-multiarch")),
+    // What VICE runs, since Debian's has no ROMs, is assembled here.
+    ("64tass", Probe::Program("64tass")),
     // Packs what is released for Windows.
     ("zip", Probe::Program("zip")),
     // Windows: compilers, and what Wine's two halves need from the machine.
@@ -41,6 +43,10 @@ pub const DEBIAN: &[(&str, Probe)] = &[
     ("libc6-i386", Probe::File("/lib/ld-linux.so.2")),
     ("wine64", Probe::File("/usr/lib/wine/wine64")),
 ];
+
+/// Debian packages of the component contrib, which few machines have among their sources: `provision` takes the packages
+/// themselves from the machine's mirror.
+pub const DEBIAN_CONTRIB: &[(&str, Probe)] = &[("vice", Probe::Program("x64sc"))];
 
 /// npm packages. Debian's Node is too old for the other two, hence a Node of their own.
 pub const NPM: &[(&str, &str)] = &[

@@ -15,13 +15,13 @@ pub struct PrivateApt {
 }
 
 impl PrivateApt {
-    /// Makes it in `folder`, for packages of `architecture` in the release `suite`.
-    pub fn new(folder: PathBuf, architecture: &str, suite: &str) -> Result<Self, String> {
+    /// Makes it in `folder`, for packages of `architecture` in the release `suite` and its `component`.
+    pub fn new(folder: PathBuf, architecture: &str, suite: &str, component: &str) -> Result<Self, String> {
         let apt = Self { folder };
         for folder in ["lists/partial", "archives/partial", "none"] {
             make(&apt.folder.join(folder))?;
         }
-        let source = format!("deb [signed-by={KEYRING} arch={architecture}] {} {suite} main\n", mirror()?);
+        let source = format!("deb [signed-by={KEYRING} arch={architecture}] {} {suite} {component}\n", mirror()?);
         write(&apt.folder.join("sources.list"), &source)?;
         // As if nothing were installed, so that a closure is downloaded whole.
         write(&apt.folder.join("status"), "")?;
@@ -46,6 +46,19 @@ impl PrivateApt {
         let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|ending| ending == "deb")).collect();
         files.sort();
         Ok(files)
+    }
+
+    /// Downloads one package without what it needs, and gives the archive.
+    pub fn download_alone(&self, package: &str) -> Result<PathBuf, String> {
+        let archives = self.folder.join("archives");
+        sh::run(self.command("apt-get").args(["-q", "download", package]).current_dir(&archives))?;
+        let entries = std::fs::read_dir(&archives).map_err(|error| format!("{}: {error}", archives.display()))?;
+        let mut files = entries.flatten().map(|entry| entry.path());
+        let is_it = |file: &PathBuf| {
+            let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.starts_with(&format!("{package}_")) && name.ends_with(".deb")
+        };
+        files.find(is_it).ok_or_else(|| format!("{package} is not there after the download"))
     }
 
     /// Forgets the archives and lists, which are large.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::pins::{self, Probe};
+use crate::private_apt::PrivateApt;
 use crate::test::Tools;
 use crate::{Outcome, no_arguments, sh, workspace};
 
@@ -42,31 +43,55 @@ pub fn c64_python() -> Result<PathBuf, String> {
 
 /// Installs the Debian packages that are missing.
 pub fn debian() -> Outcome {
-    let missing = missing(pins::DEBIAN, is_there);
-    if missing.is_empty() {
+    let main = missing(pins::DEBIAN, is_there);
+    let contrib = missing(pins::DEBIAN_CONTRIB, is_there);
+    if main.is_empty() && contrib.is_empty() {
         return Ok(());
     }
-    println!("missing on this machine: {}", missing.join(", "));
+    let all = [main.as_slice(), &contrib].concat();
+    println!("missing on this machine: {}", all.join(", "));
     if sh::find("apt-get").is_none() {
-        return Err(format!("install what Debian calls: {}", missing.join(" ")));
+        return Err(format!("install what Debian calls: {}", all.join(" ")));
     }
     let root = sh::output(Command::new("id").arg("-u"))?.trim() == "0";
     if !root && !sh::succeeds(Command::new("sudo").args(["-n", "true"])) {
+        let note =
+            if contrib.is_empty() { "" } else { "\n(vice is in the component contrib: add it to apt's sources first)" };
         return Err(format!(
-            "cannot install without a password; type this line, then try again:\n{}",
-            by_hand(&missing)
+            "cannot install without a password; type this line, then try again:\n{}{note}",
+            by_hand(&all)
         ));
     }
     if let Err(error) = sh::run(&mut apt(root, &["update"])) {
         // One source that does not answer is no reason to stop: the lists that are there may be enough.
         println!("note: {error}");
     }
+    let archives: Vec<String> = from_contrib(&contrib)?;
     let mut words = vec!["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"];
-    words.extend(&missing);
+    words.extend(&main);
+    words.extend(archives.iter().map(String::as_str));
     sh::run(&mut apt(root, &words))?;
 
-    let still = self::missing(pins::DEBIAN, is_there);
+    let still = [missing(pins::DEBIAN, is_there), missing(pins::DEBIAN_CONTRIB, is_there)].concat();
     if still.is_empty() { Ok(()) } else { Err(format!("installed, but still not found: {}", still.join(", "))) }
+}
+
+/// Downloads packages of the component contrib by an apt of our own, so that the machine's list of sources stays as it is; what
+/// they need is in the component main.
+fn from_contrib(packages: &[&str]) -> Result<Vec<String>, String> {
+    if packages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let architecture = sh::output(Command::new("dpkg").arg("--print-architecture"))?;
+    let system = std::fs::read_to_string("/etc/os-release").map_err(|error| format!("/etc/os-release: {error}"))?;
+    let suite = codename(&system).ok_or("/etc/os-release does not say which Debian this is")?;
+    let apt = PrivateApt::new(workspace::target().join("contrib"), architecture.trim(), suite, "contrib")?;
+    packages.iter().map(|package| Ok(apt.download_alone(package)?.display().to_string())).collect()
+}
+
+/// The release's name in `/etc/os-release`.
+fn codename(system: &str) -> Option<&str> {
+    system.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).map(|name| name.trim_matches('"'))
 }
 
 /// The line for a person who may become root.
@@ -183,6 +208,13 @@ mod tests {
     fn a_person_gets_one_line_to_type() {
         let line = by_hand(&["gdb", "xvfb"]);
         assert_eq!(line, "sudo apt-get update && sudo apt-get install -y --no-install-recommends gdb xvfb");
+    }
+
+    #[test]
+    fn the_release_is_read_as_debian_and_others_write_it() {
+        assert_eq!(codename("ID=debian\nVERSION_CODENAME=bookworm\n"), Some("bookworm"));
+        assert_eq!(codename("VERSION_CODENAME=\"trixie\""), Some("trixie"));
+        assert_eq!(codename("ID=arch"), None);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Wine {
     fn unpack(&self) -> Outcome {
         let root = self.root();
         remove(&root)?;
-        let apt = PrivateApt::new(self.folder.join("apt"), "i386", RELEASE)?;
+        let apt = PrivateApt::new(self.folder.join("apt"), "i386", RELEASE, "main")?;
         for package in apt.download(&["wine32"])? {
             let name = package.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             if !NOT_NEEDED.iter().any(|skipped| name.starts_with(skipped)) {

@@ -482,3 +482,50 @@ pub const RESIDENCY_SAMPLES: u32 = 8;
 pub const RESIDENCY_SAMPLE_BYTES: u32 = 64;
 /// Characters of an emulator's output in one answer, of each of its two outputs: its last words.
 pub const MAX_EMULATOR_OUTPUT_SHOWN: usize = 4_000;
+
+// ---- VICE and its connector ----
+
+/// Bytes of one answer of a VICE connector: a full display as base64 has a quarter of it.
+pub const MAX_VICE_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
+/// Events that a connector remembers, the last ones.
+pub const MAX_VICE_EVENTS: usize = 1_024;
+/// Banks of memory that VICE may name: the C64 has six.
+pub const MAX_VICE_BANKS: usize = 4_096;
+/// Checkpoints that may be set in VICE at once.
+pub const MAX_VICE_CHECKPOINTS: usize = 4_096;
+/// Bytes of one read or write of memory through a connector: all that the 6510 addresses.
+pub const MAX_VICE_TRANSFER_BYTES: usize = 65_536;
+/// Bytes of a read through a connector that names no number.
+pub const DEFAULT_VICE_READ_BYTES: usize = 4_096;
+/// Time for one call of a connector that names none, in milliseconds.
+pub const DEFAULT_VICE_TIMEOUT_MS: u64 = 10_000;
+/// Longest time for one call of a connector, in milliseconds: with the allowances of the layers above it stays below the minute
+/// after which MCP clients give up.
+pub const MAX_VICE_TIMEOUT_MS: u64 = 60_000;
+/// Bytes of one frame of VICE's binary monitor: sixteen times the largest known one, a display of 160,000 pixels.
+pub const MAX_VICE_FRAME_BYTES: usize = 4 * 1024 * 1024;
+/// Pixels of a display: what fits into a frame.
+pub const MAX_VICE_DISPLAY_PIXELS: usize = 2 * 1024 * 1024;
+/// Requests without an answer whose late answer is still known as such.
+pub const MAX_VICE_ABANDONED: usize = 4_096;
+/// Bytes of memory in one command of the monitor: the length in an answer has 16 bits.
+pub const MAX_VICE_CHUNK_BYTES: usize = 65_535;
+/// Bytes taken from VICE's socket at once: 64 KiB of memory with its frame in one piece.
+pub const VICE_RECEIVE_BYTES: usize = 128 * 1024;
+/// Events before the one waited for that an answer tells: as many as somebody reads.
+pub const MAX_VICE_PRECEDING: usize = 64;
+/// Time until the connection to VICE must stand, its first answers included, in milliseconds: a loaded machine takes a frame or
+/// two for each.
+pub const VICE_CONNECT_TIMEOUT_MS: u64 = 10_000;
+/// Time that an emulator which was just started has until its monitor answers, in milliseconds.
+pub const VICE_START_TIMEOUT_MS: u64 = 60_000;
+/// Time that `doctor` takes to see whether a monitor is there, in milliseconds: on this machine it is there at once.
+pub const VICE_LOOK_MS: u64 = 500;
+/// Time for taking our checkpoints away before the connection is closed, in milliseconds.
+pub const VICE_CLOSE_TIMEOUT_MS: u64 = 3_000;
+/// Bytes of one request to a connector: 64 KiB as digits, eight times.
+pub const MAX_VICE_REQUEST_BYTES: usize = 1024 * 1024;
+/// Calls that a connector has in work at once: more only wait for the one socket.
+pub const MAX_VICE_CALLS: usize = 64;
+/// Port of a connector on loopback unless asked: that of Ghidra's plug-in, because tools of the contract reach both by one address.
+pub const DEFAULT_VICE_CONNECTOR_PORT: u16 = 8_089;

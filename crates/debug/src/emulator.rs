@@ -94,27 +94,8 @@ impl Launch {
             }
         }
         let arguments = self.arguments()?;
-        let mut command = Command::new(&self.launcher);
-        command.args(&arguments).env_clear().envs(basics()).env("HOME", &self.home);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(folder) = self.launcher.parent().filter(|folder| folder.is_dir()) {
-            command.current_dir(folder);
-        }
-        own_group(&mut command);
-        let mut child =
-            command.spawn().map_err(|source| LaunchError::Start { launcher: self.launcher.clone(), source })?;
-        let stdout = Tail::follow(child.stdout.take());
-        let stderr = Tail::follow(child.stderr.take());
-        Ok(Emulator {
-            child,
-            started: SystemTime::now(),
-            launcher: self.launcher.clone(),
-            arguments,
-            stdout,
-            stderr,
-            exit: None,
-        })
+        Emulator::start(&self.launcher, arguments, &self.home, &self.environment)
+            .map_err(|source| LaunchError::Start { launcher: self.launcher.clone(), source })
     }
 }
 
@@ -230,6 +211,31 @@ pub struct Emulator {
 }
 
 impl Emulator {
+    /// Starts a program in a process group of its own, in its folder, with hardly any environment besides `environment`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(
+        launcher: &Path,
+        arguments: Vec<OsString>,
+        home: &Path,
+        environment: &[(OsString, OsString)],
+    ) -> std::io::Result<Self> {
+        let mut command = Command::new(launcher);
+        command.args(&arguments).env_clear().envs(basics()).env("HOME", home);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = launcher.parent().filter(|folder| folder.is_dir()) {
+            command.current_dir(folder);
+        }
+        own_group(&mut command);
+        let mut child = command.spawn()?;
+        let stdout = Tail::follow(child.stdout.take());
+        let stderr = Tail::follow(child.stderr.take());
+        let launcher = launcher.to_owned();
+        Ok(Self { child, started: SystemTime::now(), launcher, arguments, stdout, stderr, exit: None })
+    }
+
     /// Its process, which is also its process group.
     pub fn pid(&self) -> u32 {
         self.child.id()

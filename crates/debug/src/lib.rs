@@ -2,3 +2,4 @@
 
 pub mod emulator;
 pub mod gdb_remote;
+pub mod vice;

@@ -7,9 +7,12 @@ use crate::errors::{ErrorCode, ToolError};
 use crate::mcp;
 use crate::serve::{self, ServeOptions};
 use crate::tools::Profile;
+use crate::vice_connector::{self, Source, ViceConnectorOptions};
+use base::limits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use debug::vice::launch::Roms;
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing::Metadata;
@@ -36,6 +39,8 @@ pub enum Command {
     Tools(Tools),
     /// Say what works on this machine, what is missing, and how to get it.
     Doctor(Doctor),
+    /// Connect VICE, so that the tools for the Commodore 64 can reach it.
+    ViceConnector(ViceConnector),
     /// Run the debug agent.
     Agent(agent::cli::AgentOptions),
     /// Watch an investigation of a small game, told as a story.
@@ -140,6 +145,68 @@ pub struct Doctor {
     common: Common,
 }
 
+/// Options of `vice-connector`.
+#[derive(Debug, Args)]
+pub struct ViceConnector {
+    /// Start VICE, and end it with the connector.
+    #[arg(long, required_unless_present = "connect", conflicts_with = "connect")]
+    launch: bool,
+    /// Reach a VICE that runs with `-binarymonitor -binarymonitoraddress ip4://HOST:PORT`; loopback only.
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    connect: Option<SocketAddr>,
+    /// A program for the machine, put into its memory and run.
+    #[arg(long, value_name = "FILE", requires = "launch")]
+    prg: Option<PathBuf>,
+    /// VICE's program [default: x64sc].
+    #[arg(long, value_name = "PATH", requires = "launch")]
+    x64sc: Option<PathBuf>,
+    /// The KERNAL, where VICE has none; Debian's has no ROMs.
+    #[arg(long, value_name = "FILE", requires = "launch")]
+    kernal: Option<PathBuf>,
+    /// BASIC, likewise.
+    #[arg(long, value_name = "FILE", requires = "launch")]
+    basic: Option<PathBuf>,
+    /// The character generator, likewise.
+    #[arg(long, value_name = "FILE", requires = "launch")]
+    chargen: Option<PathBuf>,
+    /// Where to listen, loopback only; port 0 takes any [default: 127.0.0.1:8089].
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    listen: Option<SocketAddr>,
+    /// Capture the display on VICE older than 3.11 too, whose command writes four bytes beyond its buffer.
+    #[arg(long)]
+    allow_display_on_old_vice: bool,
+    /// What is written to stderr.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Warn)]
+    log: Level,
+}
+
+/// An address, whose host may be a name of this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write it like 127.0.0.1:6502"))?;
+    found.next().ok_or_else(|| "there is no such address".to_owned())
+}
+
+impl ViceConnector {
+    async fn run(self) -> Result<(), ToolError> {
+        self.log.start();
+        let source = match self.connect {
+            Some(address) => Source::Connect(address),
+            None => Source::Launch {
+                x64sc: self.x64sc,
+                prg: self.prg,
+                roms: Roms { kernal: self.kernal, basic: self.basic, chargen: self.chargen },
+            },
+        };
+        let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, limits::DEFAULT_VICE_CONNECTOR_PORT));
+        vice_connector::run(ViceConnectorOptions {
+            source,
+            listen: self.listen.unwrap_or(usual),
+            allow_display_on_old_vice: self.allow_display_on_old_vice,
+        })
+        .await
+    }
+}
+
 impl Cli {
     /// Does it.
     pub fn run(self) -> ExitCode {
@@ -164,6 +231,7 @@ impl Command {
     async fn run(self) -> ExitCode {
         match self {
             Self::Serve(options) => report(options.run().await),
+            Self::ViceConnector(options) => report(options.run().await),
             Self::Call(options) => {
                 let settings = match options.common.settings(None, Vec::new()) {
                     Ok(settings) => settings,
@@ -305,6 +373,10 @@ mod tests {
             &["retroscope", "serve", "--symbols", "game.map"],
             &["retroscope", "serve", "--http", "nowhere"],
             &["retroscope", "serve", "--frobnicate"],
+            &["retroscope", "vice-connector"],
+            &["retroscope", "vice-connector", "--launch", "--connect", "127.0.0.1:6502"],
+            &["retroscope", "vice-connector", "--connect", "127.0.0.1:6502", "--prg", "a.prg"],
+            &["retroscope", "vice-connector", "--connect", "6502"],
         ] {
             assert!(Cli::try_parse_from(words).is_err(), "{words:?}");
         }

@@ -5,7 +5,9 @@ use crate::config::Settings;
 use crate::serve::AgentChild;
 use base::limits;
 use debug::emulator::{find_launcher, has_stub};
+use debug::vice::launch::{self, has_kernal, rom_folders};
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 use wire::commands;
@@ -44,6 +46,7 @@ pub async fn run(settings: &Settings) -> bool {
     let mut findings = vec![configuration(settings), workspace(settings), token(settings), agent(settings).await];
     findings.push(debugging(settings).await);
     findings.push(emulator(settings));
+    findings.push(vice());
     findings.extend([attaching(), display(), demo()].into_iter().flatten());
     for Finding { what, state, text } in &findings {
         println!("{state:<8} {what:<14} {text}");
@@ -100,6 +103,32 @@ fn emulator(settings: &Settings) -> Finding {
         )),
         Err(error) => absent(format!("{shown} does not say whether it has a GDB stub: {error}")),
     }
+}
+
+/// The VICE that `vice-connector` would start or connect to.
+fn vice() -> Finding {
+    let finding = |state, text: String| Finding { what: "vice", state, text };
+    let monitor = SocketAddr::from((Ipv4Addr::LOCALHOST, launch::MONITOR_PORT));
+    let running = match TcpStream::connect_timeout(&monitor, Duration::from_millis(limits::VICE_LOOK_MS)) {
+        Ok(_) => format!("something listens at {monitor}: try `retroscope vice-connector --connect {monitor}`"),
+        Err(_) => format!("none that runs has its monitor at {monitor}: a running one needs -binarymonitor"),
+    };
+    let Some(program) = find_launcher(Path::new(launch::PROGRAM)) else {
+        let text = "no x64sc: `vice-connector --launch` needs VICE (Debian: apt-get install vice, component contrib)";
+        return finding(State::Absent, format!("{text}; {running}"));
+    };
+    let home = std::env::home_dir().unwrap_or_default();
+    if has_kernal(&rom_folders(&home)) {
+        let text = format!("{} with ROMs: try `retroscope vice-connector --launch`; {running}", program.display());
+        return finding(State::Works, text);
+    }
+    let text = format!(
+        "{} has no ROMs, and Debian's brings none: put those of your C64 into {}, or name them with --kernal, --basic and \
+         --chargen; {running}",
+        program.display(),
+        home.join(".local/share/vice/C64").display()
+    );
+    finding(State::Absent, text)
 }
 
 fn token(settings: &Settings) -> Finding {

@@ -20,4 +20,5 @@ pub mod rom_cache;
 mod schema;
 pub mod serve;
 pub mod tools;
+pub mod vice_connector;
 pub mod workspace;

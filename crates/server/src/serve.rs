@@ -120,7 +120,7 @@ async fn serve_stdio(context: Context, settings: &Settings, stop: CancellationTo
 }
 
 /// Cancels `stop` at SIGTERM or SIGINT (Ctrl+C elsewhere).
-fn watch_signals(stop: CancellationToken) -> Result<(), ToolError> {
+pub(crate) fn watch_signals(stop: CancellationToken) -> Result<(), ToolError> {
     let failed = |error: std::io::Error| ToolError::new(ErrorCode::ServerFault, format!("signals: {error}"));
     #[cfg(unix)]
     let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(failed)?;

@@ -88,6 +88,11 @@ impl Response {
 }
 
 impl HttpClient {
+    /// On a connection to `host`, without a token.
+    pub fn of(stream: TcpStream, host: &str) -> Self {
+        Self { stream: BufReader::new(stream), host: host.to_owned(), token: None, last_id: 0 }
+    }
+
     /// Sends the head and the body of a request.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.host);

@@ -6,6 +6,8 @@ pub mod fake_ghidra;
 pub mod http_client;
 pub mod nds;
 pub mod stdio_client;
+#[cfg(target_os = "linux")]
+pub mod vice;
 
 use serde_json::{Value, json};
 
