@@ -20,5 +20,6 @@ pub mod rom_cache;
 mod schema;
 pub mod serve;
 pub mod tools;
+pub mod vice_client;
 pub mod vice_connector;
 pub mod workspace;

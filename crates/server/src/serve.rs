@@ -66,6 +66,7 @@ pub async fn run(options: ServeOptions, settings: Settings) -> Result<(), ToolEr
     )
     .with_ghidra(Ghidra::new(settings.ghidra.clone()));
     context.live().configure(settings.emulator.clone());
+    context.vice().configure(settings.vice.clone());
     let outcome = match access {
         Some((address, access)) => serve_http(address, access, context, &settings, stop).await,
         None => serve_stdio(context, &settings, stop).await,

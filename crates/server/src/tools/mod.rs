@@ -4,6 +4,7 @@ pub mod c64_graphics;
 mod c64_shared;
 pub mod c64_symbols;
 pub mod c64_text;
+pub mod c64_vice;
 pub mod debug;
 pub mod meta;
 pub mod nds;
@@ -36,6 +37,7 @@ pub const GROUPS: &[&Group] = &[
     &c64_symbols::GROUP,
     &c64_text::GROUP,
     &c64_graphics::GROUP,
+    &c64_vice::GROUP,
     #[cfg(feature = "conformance")]
     &crate::conformance::GROUP,
 ];
@@ -62,6 +64,11 @@ pub const PROFILES: &[Profile] = &[
         name: "c64",
         purpose: "Reads what is in a Commodore 64 program: text, pictures, and names for Ghidra.",
         groups: &[&c64_symbols::GROUP, &c64_text::GROUP, &c64_graphics::GROUP],
+    },
+    Profile {
+        name: "c64-live",
+        purpose: "Runs a Commodore 64 program under VICE, and looks its addresses up.",
+        groups: &[&c64_symbols::GROUP, &c64_vice::GROUP],
     },
     Profile {
         name: "nds-live",
