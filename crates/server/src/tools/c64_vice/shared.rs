@@ -142,3 +142,17 @@ pub fn disconnected(released: bool) -> Envelope {
         ("message".to_owned(), message.into()),
     ]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_sent_as_hexadecimal_digits() {
+        for given in [json!("0x0aff"), json!("0AFF"), json!([10, 255])] {
+            let data: Data = serde_json::from_value(given).unwrap();
+            assert_eq!(serde_json::to_value(&data).unwrap(), json!({"encoding": "hex", "data": "0aff"}));
+        }
+        assert!(serde_json::from_value::<Data>(json!([256])).is_err());
+    }
+}
