@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::connector::Connector;
-use super::present;
+use super::present::{self, Outcome};
 use debug::vice::contract::{self, Method};
 use debug::vice::{Arrival, Error, NewCheckpoint, Place, Ran, ResetKind};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,26 @@ const RESUMED: &str =
     "VICE resumes the machine when it makes a temporary checkpoint: it runs until that or another one is hit";
 
 /// Calls the method.
-pub(super) fn call(connector: &Connector, method: &Method, given: &Arguments<'_>) -> Result<Value, Error> {
+pub(super) fn call(connector: &Connector, method: &Method, given: &Arguments<'_>) -> Result<Outcome, Error> {
+    match method.name {
+        "read_memory" => {
+            let limit = given.timeout_ms()?;
+            let place = place(given)?;
+            let end = given.address("end")?;
+            let memory = connector.monitor().read_memory(place, end, given.long("max_bytes"), limit)?;
+            Ok(present::memory(place, &memory))
+        }
+        "capture_display" => {
+            let monitor = connector.monitor();
+            let (use_vic, on_old) = (given.bool("use_vic"), connector.allows_old_display());
+            Ok(present::picture(&monitor.capture(use_vic, on_old, given.timeout_ms()?)?, monitor.version()))
+        }
+        _ => short(connector, method, given).map(Outcome::from),
+    }
+}
+
+/// The methods whose results are short.
+fn short(connector: &Connector, method: &Method, given: &Arguments<'_>) -> Result<Value, Error> {
     let monitor = connector.monitor();
     match method.name {
         "capabilities" => return Ok(capabilities(connector)),
@@ -41,11 +60,6 @@ pub(super) fn call(connector: &Connector, method: &Method, given: &Arguments<'_>
             let banks = monitor.banks(limit)?;
             let shapes: Vec<Value> = banks.iter().map(|bank| json!({"id": bank.id, "name": bank.name})).collect();
             Ok(json!({"banks": shapes}))
-        }
-        "read_memory" => {
-            let place = place(given)?;
-            let memory = monitor.read_memory(place, given.address("end")?, given.long("max_bytes"), limit)?;
-            Ok(present::memory(place, &memory))
         }
         "write_memory" => {
             let place = place(given)?;
@@ -88,10 +102,6 @@ pub(super) fn call(connector: &Connector, method: &Method, given: &Arguments<'_>
             let kind = kind.ok_or_else(|| Error::Argument("kind must be soft, hard, drive8 or drive9".to_owned()))?;
             monitor.reset(kind, limit)?;
             Ok(json!({"kind": wanted}))
-        }
-        "capture_display" => {
-            let picture = monitor.capture(given.bool("use_vic"), connector.allows_old_display(), limit)?;
-            Ok(present::picture(&picture, monitor.version()))
         }
         "feed_keyboard" => {
             let text = given.bytes("text");

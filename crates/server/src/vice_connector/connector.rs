@@ -71,9 +71,13 @@ impl Connector {
             "connection_state": self.connection_state(&status),
             "execution_state": status.execution.name(),
         });
+        let mut long = None;
         if let Value::Object(envelope) = &mut envelope {
             match outcome {
-                Ok(result) => envelope.insert("result".to_owned(), result),
+                Ok(result) => {
+                    long = result.long;
+                    envelope.insert("result".to_owned(), result.shape)
+                }
                 Err(error) => envelope.insert("error".to_owned(), present::error(&error, request.method.name)),
             };
         }
@@ -85,7 +89,7 @@ impl Connector {
             "before": before,
             "after": self.view(&status),
         });
-        answer.to_string()
+        present::put_in(answer.to_string(), long.as_deref())
     }
 
     pub(super) fn connection_state(&self, status: &Status) -> &'static str {
