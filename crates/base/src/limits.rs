@@ -536,6 +536,10 @@ pub const DEFAULT_VICE_TIMEOUT_MS: u64 = 10_000;
 /// Longest time for one call of a connector, in milliseconds: with the allowances of the layers above it stays below the minute
 /// after which MCP clients give up.
 pub const MAX_VICE_TIMEOUT_MS: u64 = 60_000;
+/// Longest time that a tool asks a connector for, in milliseconds: the layer above adds its own and has one minute.
+pub const MAX_VICE_TOOL_TIMEOUT_MS: u64 = 55_000;
+/// Time that each layer above a connector waits longer than the one below, in milliseconds, so that the lowest one answers.
+pub const VICE_LAYER_MS: u64 = 5_000;
 /// Bytes of one frame of VICE's binary monitor: sixteen times the largest known one, a display of 160,000 pixels.
 pub const MAX_VICE_FRAME_BYTES: usize = 4 * 1024 * 1024;
 /// Pixels of a display: what fits into a frame.

@@ -42,6 +42,7 @@ pub async fn run(options: CallOptions, settings: Settings) -> Result<(), ToolErr
     let context =
         Context::new(client, None, workspace, settings.launch_roots, facts).with_ghidra(Ghidra::new(settings.ghidra));
     context.live().configure(settings.emulator);
+    context.vice().configure(settings.vice);
     let shown = match entry.call(&context, arguments).await? {
         Answer::Data(data) => data,
         Answer::Picture(picture) => save(picture, options.image_out, &folder, entry.name)?,

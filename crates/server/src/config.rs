@@ -121,6 +121,8 @@ pub struct Settings {
     pub token: Option<Token>,
     /// Where Ghidra is and how it is asked.
     pub ghidra: GhidraSettings,
+    /// Where the VICE connector is.
+    pub vice: GhidraSettings,
     /// The configuration file that was read.
     pub file: Option<PathBuf>,
 }
@@ -251,6 +253,7 @@ impl Settings {
             allowed_origins: file.allowed_origins.unwrap_or_default(),
             token: variable(&["RETROSCOPE_TOKEN", "HAVOC_MCP_TOKEN"]).map(|(_, secret)| Token(secret)),
             ghidra: GhidraSettings::resolve(around.variable)?,
+            vice: GhidraSettings::of_vice(around.variable)?,
             file: path,
         })
     }

@@ -8,6 +8,7 @@ use crate::rom_cache::{RomCache, RomIdentity};
 use crate::tool_list::ToolList;
 use crate::tools::Profile;
 use crate::tools::nds_live::session::Live;
+use crate::vice_client::Vice;
 use crate::workspace::Workspace;
 use base::limits;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ struct Shared {
     roms: RomCache,
     heavy: Arc<Semaphore>,
     live: Arc<Live>,
+    vice: Vice,
 }
 
 /// What the server says of itself.
@@ -74,7 +76,8 @@ impl Context {
     ) -> Self {
         let roms = RomCache::new(facts.rom_identity, limits::MAX_ROM_CACHE_BYTES);
         let heavy = Arc::new(Semaphore::new(limits::MAX_HEAVY_CALLS));
-        let shared = Shared { agent, output_limit, workspace, launch_roots, facts, roms, heavy, live: Arc::default() };
+        let (live, vice) = (Arc::default(), Vice::default());
+        let shared = Shared { agent, output_limit, workspace, launch_roots, facts, roms, heavy, live, vice };
         Self { shared: Arc::new(shared), ghidra: Arc::default(), progress: None, tool_list: None }
     }
 
@@ -148,6 +151,11 @@ impl Context {
     /// The emulator, if one was started.
     pub fn live(&self) -> &Arc<Live> {
         &self.shared.live
+    }
+
+    /// The connection to VICE.
+    pub fn vice(&self) -> &Vice {
+        &self.shared.vice
     }
 
     /// Waits until one more call may compute for long.

@@ -82,6 +82,18 @@ server_codes! {
     GhidraResponseError = "ghidra_response_error", retryable: false;
     /// The server has no connection to VICE.
     ViceNotConnected = "vice_not_connected", retryable: false;
+    /// An argument of a call to VICE is out of its range.
+    ViceInvalidArgument = "vice_invalid_argument", retryable: false;
+    /// What answers at the connector's address serves no VICE.
+    ViceConnectorUnavailable = "vice_connector_unavailable", retryable: true;
+    /// The connector lacks something of the contract; the message names it.
+    ViceConnectorIncompatible = "vice_connector_incompatible", retryable: false;
+    /// The connector that was connected to is gone, or another one answers in its place.
+    ViceConnectorChanged = "vice_connector_changed", retryable: false;
+    /// The call to the connector took longer than the layer above it waits.
+    ViceTargetMethodTimeout = "vice_target_method_timeout", retryable: false;
+    /// The call did not reach the connector, or was refused before it.
+    ViceTargetMethodFailed = "vice_target_method_failed", retryable: false;
     /// There is no file of that name in the workspace.
     FileNotFound = "file_not_found", retryable: false;
     /// What the path names is no regular file, is empty, is too large, or cannot be read.

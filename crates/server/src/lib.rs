@@ -21,5 +21,6 @@ mod schema;
 pub mod serve;
 pub mod tool_list;
 pub mod tools;
+pub mod vice_client;
 pub mod vice_connector;
 pub mod workspace;

@@ -67,6 +67,7 @@ pub async fn run(options: ServeOptions, settings: Settings) -> Result<(), ToolEr
     )
     .with_ghidra(Ghidra::new(settings.ghidra.clone()));
     context.live().configure(EmulatorOptions { guard: std::env::current_exe().ok(), ..settings.emulator.clone() });
+    context.vice().configure(settings.vice.clone());
     let outcome = match access {
         Some((address, access)) => serve_http(address, access, context, &settings, stop).await,
         None => serve_stdio(context, &settings, stop).await,

@@ -59,7 +59,7 @@ fn tools_page() {
          change, and they answer with `tool_list_fixed` and what to do instead.\n\nc64-mcp's names for these are understood in \
          every profile and listed in none: `list_c64_tool_groups`, `search_c64_tools`, `load_c64_tool_group` and \
          `unload_c64_tool_group`, for the C64 groups under the names they had there, and with the results of there; and its \
-         profile `static` (`c64`).\n",
+         profiles `static` (`c64`) and `vice` (`c64-live`).\n",
     );
     for tool in meta::GROUP.tools.iter().chain(meta::LOADING).chain([&meta::CALL_TOOL]) {
         describe(&mut page, tool);

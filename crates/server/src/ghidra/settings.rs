@@ -9,12 +9,12 @@ use std::time::Duration;
 /// The settings.
 #[derive(Clone, Debug)]
 pub struct GhidraSettings {
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     /// What stands before each endpoint's path; without a slash at its end.
-    pub(super) prefix: String,
-    pub(super) token: Option<Token>,
-    pub(super) timeout: Duration,
+    pub(crate) prefix: String,
+    pub(crate) token: Option<Token>,
+    pub(crate) timeout: Duration,
 }
 
 impl Default for GhidraSettings {
@@ -44,10 +44,25 @@ impl GhidraSettings {
             return Err(wrong("GHIDRA_MCP_AUTH_TOKEN has a character that is no visible ASCII character"));
         }
         if let Some(url) = given("GHIDRA_MCP_URL") {
-            (settings.host, settings.port, settings.prefix) = address(&url)?;
+            (settings.host, settings.port, settings.prefix) = address("GHIDRA_MCP_URL", &url)?;
         }
         if let Some(seconds) = given("GHIDRA_MCP_TIMEOUT") {
             settings.timeout = timeout(&seconds)?;
+        }
+        Ok(settings)
+    }
+
+    /// The same for a VICE connector: `RETROSCOPE_VICE_URL`, else the address of Ghidra, which serves one too.
+    ///
+    /// # Errors
+    /// `config_invalid`, naming the variable.
+    pub fn of_vice(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, ToolError> {
+        let mut settings = Self::resolve(variable)?;
+        let name = "RETROSCOPE_VICE_URL";
+        if let Some(url) = variable(name).filter(|value| !value.is_empty()) {
+            (settings.host, settings.port, settings.prefix) = address(name, &url)?;
+            // The token is Ghidra's, and goes nowhere else.
+            settings.token = None;
         }
         Ok(settings)
     }
@@ -62,9 +77,9 @@ fn wrong(message: impl Into<String>) -> ToolError {
     ToolError::new(ErrorCode::ConfigInvalid, message)
 }
 
-fn address(url: &str) -> Result<(String, u16, String), ToolError> {
+fn address(name: &str, url: &str) -> Result<(String, u16, String), ToolError> {
     let refused = |what: &str| {
-        wrong(format!("GHIDRA_MCP_URL is `{url}`; {what}"))
+        wrong(format!("{name} is `{url}`; {what}"))
             .hint(format!("write it like http://127.0.0.1:{}", limits::DEFAULT_GHIDRA_PORT))
     };
     if url.contains(['?', '#']) {
@@ -80,7 +95,7 @@ fn address(url: &str) -> Result<(String, u16, String), ToolError> {
     }
     let authority = uri.authority().ok_or_else(|| refused("it names no host"))?;
     if authority.as_str().contains('@') {
-        return Err(wrong("GHIDRA_MCP_URL has a name or password in it; a token belongs in GHIDRA_MCP_AUTH_TOKEN"));
+        return Err(wrong(format!("{name} has a name or password in it; a token belongs in GHIDRA_MCP_AUTH_TOKEN")));
     }
     let host = authority.host();
     if host.is_empty() {

@@ -5,6 +5,7 @@ mod c64_groups;
 mod c64_shared;
 pub mod c64_symbols;
 pub mod c64_text;
+pub mod c64_vice;
 pub mod debug;
 pub mod meta;
 pub mod nds;
@@ -39,6 +40,7 @@ pub const GROUPS: &[&Group] = &[
     &c64_symbols::GROUP,
     &c64_text::GROUP,
     &c64_graphics::GROUP,
+    &c64_vice::GROUP,
     #[cfg(feature = "conformance")]
     &crate::conformance::GROUP,
 ];
@@ -68,6 +70,11 @@ pub const PROFILES: &[Profile] = &[
         groups: &[&c64_symbols::GROUP, &c64_text::GROUP, &c64_graphics::GROUP],
     },
     Profile {
+        name: "c64-live",
+        purpose: "Runs a Commodore 64 program under VICE, and looks its addresses up.",
+        groups: &[&c64_symbols::GROUP, &c64_vice::GROUP],
+    },
+    Profile {
         name: "nds-live",
         purpose: "Runs a Nintendo DS ROM under DeSmuME's debugger, and looks its addresses up; call_tool reaches the other tools \
              on ROMs, which search_tools finds.",
@@ -82,7 +89,7 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 /// Names that profiles had in c64-mcp, and ours. They are understood wherever a profile is named, and not listed.
-pub const PROFILE_ALIASES: &[(&str, &str)] = &[("static", "c64")];
+pub const PROFILE_ALIASES: &[(&str, &str)] = &[("static", "c64"), ("vice", "c64-live")];
 
 impl Profile {
     /// Everything.

@@ -1,0 +1,38 @@
+//! `vice_step`: steps.
+
+use super::prelude::*;
+
+/// The tool.
+#[derive(Debug)]
+pub struct ViceStep;
+
+/// What is asked for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Instructions.
+    #[serde(default)]
+    count: Count,
+    /// Milliseconds for the whole call.
+    #[serde(default)]
+    timeout_ms: Time,
+}
+
+impl Tool for ViceStep {
+    const NAME: &'static str = "vice_step";
+    const DESCRIPTION: &'static str = "Step so many instructions of the stopped C64, into subroutines.";
+    const EFFECT: Effect = Effect::RUNS;
+    type Params = Params;
+    type Output = Envelope;
+
+    async fn run(context: &Context, params: Params) -> Result<Envelope, ToolError> {
+        shared::call(
+            context,
+            "step",
+            json!({"count": params.count}),
+            params.timeout_ms,
+            Some("vice_state_may_have_changed"),
+        )
+        .await
+    }
+}
