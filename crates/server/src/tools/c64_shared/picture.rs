@@ -16,6 +16,7 @@ use std::path::PathBuf;
 #[serde(transparent)]
 #[schemars(inline)]
 #[allow(missing_docs, reason = "its doc would be in every schema that has colours")]
+#[schemars(extend("type" = ["string", "array"]))]
 pub struct PaletteColor(Value);
 
 /// What was asked for about the picture itself, checked.
