@@ -76,15 +76,17 @@ fn arguments(text: Option<&str>) -> Result<Map<String, Value>, ToolError> {
     }
 }
 
-/// Writes the picture to a file and says which.
+/// Writes the picture to a file, unless the tool has already, and says which.
 fn save(picture: Picture, named: Option<PathBuf>, folder: &Path, tool: &str) -> Result<Value, ToolError> {
     let failed = |path: &Path, error: io::Error| fault(format!("{}: {error}", path.display()));
-    let path = match named {
-        Some(path) => {
+    let written = picture.facts.get("output_path").and_then(Value::as_str).map(PathBuf::from);
+    let path = match (named, written) {
+        (Some(path), _) => {
             std::fs::write(&path, &picture.png).map_err(|error| failed(&path, error))?;
             path
         }
-        None => {
+        (None, Some(path)) => path,
+        (None, None) => {
             let (path, mut file) = new_file(folder, tool)?;
             file.write_all(&picture.png).map_err(|error| failed(&path, error))?;
             path
@@ -138,5 +140,10 @@ mod tests {
         assert!(first["image_file"].as_str().unwrap().ends_with("/screenshot.png"));
         assert!(second["image_file"].as_str().unwrap().ends_with("/screenshot-2.png"));
         assert_eq!(std::fs::read(folder.path().join("screenshot-2.png")).unwrap(), [1, 2]);
+        // What the tool wrote itself is named, and not written again.
+        let own = Picture { png: vec![1, 2], facts: serde_json::json!({"output_path": "/elsewhere/own.png"}) };
+        let third = save(own, None, folder.path(), "screenshot").unwrap();
+        assert_eq!(third["image_file"], "/elsewhere/own.png");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -248,6 +248,9 @@ async fn a_correlation_that_is_too_long_is_refused_with_what_to_ask_for() {
         tool_call(&rig.context, "nds_correlate_stop_context", json!({"nearbyInstructions": 32})).await.unwrap_err();
     assert_eq!((error.code.word(), &error.details["limit"]), ("runtime-correlation-output-limit", &json!(3_000)));
     assert!(error.hint.contains("nearbyInstructions"));
+    // Memory that was asked for comes whole all the same: two digits for each of 64 KiB.
+    let read = rig.call("desmume_read_memory", json!({"address": OVERLAY, "length": 0x1_0000})).await;
+    assert_eq!(read["dataHex"].as_str().unwrap().len(), 0x2_0000);
     rig.call("nds_correlate_stop_context", json!({"nearbyInstructions": 1, "referenceLimit": 0})).await;
     rig.end().await;
 }

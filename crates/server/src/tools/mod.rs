@@ -228,6 +228,14 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_was_asked_for_comes_whole() {
+        // The x86 tool cuts its text itself, and says where to go on.
+        for tool in all().map(|(_, tool)| tool).filter(|tool| tool.name.ends_with("_read_memory")) {
+            assert!(tool.whole, "{}", tool.name);
+        }
+    }
+
+    #[test]
     fn the_meta_tools_are_in_every_profile() {
         for profile in Profile::all() {
             let names: Vec<_> = profile.tools().map(|tool| tool.name).collect();

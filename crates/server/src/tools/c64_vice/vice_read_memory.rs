@@ -34,6 +34,7 @@ impl Tool for ViceReadMemory {
     const NAME: &'static str = "vice_read_memory";
     const DESCRIPTION: &'static str = "Read memory of the stopped C64 from one bank, up to 64 KiB, as hexadecimal digits. next_address says where a read that was cut goes on.";
     const EFFECT: Effect = Effect::READS;
+    const WHOLE: bool = true;
     type Params = Params;
     type Output = Envelope;
 

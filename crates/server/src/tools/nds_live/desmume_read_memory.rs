@@ -33,6 +33,7 @@ impl Tool for DesmumeReadMemory {
     const NAME: &'static str = "desmume_read_memory";
     const DESCRIPTION: &'static str = "Read memory of the stopped program, up to 64 KiB, as the processor sees it. All of it, or an error that says how far it could be read.";
     const EFFECT: Effect = Effect::READS;
+    const WHOLE: bool = true;
     type Params = Params;
     type Output = Shown<Told>;
 
