@@ -3,9 +3,6 @@
 /// What is sent, outside of any packet.
 pub const BYTE: u8 = 0x03;
 
-/// The signal that a program stopped by it reports: SIGINT, in GDB's own numbers.
-pub const SIGNAL: u8 = 2;
-
 #[cfg(test)]
 mod tests {
     #[test]
