@@ -68,6 +68,23 @@ pub struct State {
     lost: Option<Error>,
     busy: bool,
     closing: bool,
+    /// Callers that wait for the operation in work to end.
+    queued: usize,
+    /// What the operation in work waits for beyond its answer.
+    awaited: Awaited,
+}
+
+/// What an operation waits for. Waking it earlier than for that would cost more than a step itself does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Awaited {
+    /// The answer.
+    #[default]
+    Answer,
+    /// The answer, and that the machine runs.
+    Resume,
+    /// The answer, and a stop after that; when another caller waits, the machine's running is enough, so that it can be
+    /// interrupted.
+    Stop,
 }
 
 impl State {
@@ -80,18 +97,31 @@ impl State {
     fn sort(&mut self) -> bool {
         let mut news = false;
         while let Some(event) = self.session.next_event() {
+            news |= match &event {
+                Event::Answer(answer) => answer.error != 0 || self.awaited == Awaited::Answer,
+                Event::Resumed { .. } => self.awaited != Awaited::Stop || self.queued > 0,
+                Event::Hit(_) => false,
+                _ => true,
+            };
             match event {
                 Event::Answer(answer) => self.answer = Some(answer),
                 Event::Failed(error) => self.lose(error),
-                Event::Hit(_) => {
-                    self.machine.observe(event);
-                    continue;
-                }
                 other => self.machine.observe(other),
             }
-            news = true;
         }
         news
+    }
+
+    /// Whether what an operation waits for, which began at this event, is there.
+    fn has_come(&self, begun: u64) -> bool {
+        let Some(answer) = &self.answer else { return false };
+        let runs = || self.machine.resume_since(begun).is_some();
+        answer.error != 0
+            || match self.awaited {
+                Awaited::Answer => true,
+                Awaited::Resume => runs(),
+                Awaited::Stop => self.machine.stop_since(begun).is_some() || self.queued > 0 && runs(),
+            }
     }
 
     fn lose(&mut self, error: Error) {
@@ -135,13 +165,7 @@ impl Driver {
     /// # Errors
     /// [`Error::WrongState`], [`Error::TimedOut`], and what ended the connection.
     pub fn begin(&self, call: Call, wanted: Option<Execution>) -> Result<Operation<'_>, Error> {
-        let mut state = self.wait(&call, |state| {
-            state.usable()?;
-            Ok((!state.busy).then_some(()))
-        })?;
-        let Some(state) = state.as_mut() else {
-            return Err(call.timed_out("the call before did not end".to_owned(), None));
-        };
+        let mut state = self.queue(&call, State::usable)?;
         let is = state.machine.execution();
         if let Some(wanted) = wanted
             && is != wanted
@@ -160,15 +184,39 @@ impl Driver {
     pub fn begin_last(&self, call: Call) -> Result<Operation<'_>, Error> {
         self.state().closing = true;
         self.link.changed.notify_all();
-        let mut state = self.wait(&call, |state| match &state.lost {
-            Some(error) => Err(error.clone()),
-            None => Ok((!state.busy).then_some(())),
-        })?;
-        let Some(state) = state.as_mut() else {
-            return Err(call.timed_out("the call before did not end".to_owned(), None));
-        };
+        let mut state = self.queue(&call, |state| state.lost.clone().map_or(Ok(()), Err))?;
         state.busy = true;
         Ok(Operation { driver: self, call, begun_at: state.machine.sequence() })
+    }
+
+    /// Waits until no operation is in work.
+    fn queue(&self, call: &Call, usable: impl Fn(&State) -> Result<(), Error>) -> Result<MutexGuard<'_, State>, Error> {
+        {
+            let mut state = self.state();
+            usable(&state)?;
+            if !state.busy {
+                return Ok(state);
+            }
+            state.queued += 1;
+        }
+        // The operation in work may be one that need not go on.
+        self.link.changed.notify_all();
+        let waited = self.wait(call, |state| {
+            usable(state)?;
+            Ok((!state.busy).then_some(()))
+        });
+        // Outside of the state's lock, which an error has let go.
+        match waited {
+            Ok(Some(mut state)) => {
+                state.queued -= 1;
+                Ok(state)
+            }
+            other => {
+                self.state().queued -= 1;
+                other?;
+                Err(call.timed_out("the call before did not end".to_owned(), None))
+            }
+        }
     }
 
     /// Waits until `found` finds something, and gives it; `None` when the time is over.
@@ -264,6 +312,14 @@ impl Operation<'_> {
     /// # Errors
     /// [`Error::Refused`], [`Error::TimedOut`], and what ended the connection.
     pub fn exchange(&self, request: &Request) -> Result<Answer, Error> {
+        self.exchange_and(request, Awaited::Answer)
+    }
+
+    /// Sends a request and gives its answer, once what else is `awaited` has come or the time is over.
+    ///
+    /// # Errors
+    /// As [`Self::exchange`].
+    pub fn exchange_and(&self, request: &Request, awaited: Awaited) -> Result<Answer, Error> {
         let driver = self.driver;
         let deadline = self.call.until.saturating_duration_since(driver.since);
         let (id, bytes) = {
@@ -272,17 +328,19 @@ impl Operation<'_> {
                 return Err(error.clone());
             }
             state.answer = None;
+            state.awaited = awaited;
             let id = state.session.send(request, deadline)?;
             (id, state.session.take_outgoing())
         };
         driver.write(&bytes, self.call.until)?;
         let answered = driver.wait(&self.call, |state| match &state.lost {
-            _ if state.answer.is_some() => Ok(Some(())),
+            _ if state.has_come(self.begun_at) => Ok(Some(())),
             Some(error) => Err(error.clone()),
             None => Ok(None),
         })?;
         // In the last moment it may still have come.
         let mut state = answered.unwrap_or_else(|| driver.state());
+        state.awaited = Awaited::Answer;
         if let Some(answer) = state.answer.take() {
             return match answer.error {
                 0 => Ok(answer),

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use super::super::commands::{ResetKind, advance, exit, ping, reset};
-use super::super::driver::Call;
+use super::super::driver::{Awaited, Call};
 use super::super::error::Error;
 use super::super::machine::{EventKind, Execution, Published};
 use super::super::session::Request;
@@ -68,7 +68,8 @@ impl Monitor {
             true => Arrival::OnlyArrived,
             false => Arrival::Executed,
         };
-        let answer = operation.exchange(request)?;
+        let awaited = if want == EventKind::Stopped { Awaited::Stop } else { Awaited::Resume };
+        let answer = operation.exchange_and(request, awaited)?;
         let call = *operation.call();
         let missing = |what: &str| call.timed_out(format!("{what} after {name}"), Some(answer.request));
         let resumed = operation.wait_for(|state| Ok(state.machine.resume_since(begun).cloned()))?;
