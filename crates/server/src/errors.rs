@@ -94,6 +94,10 @@ server_codes! {
     ViceTargetMethodTimeout = "vice_target_method_timeout", retryable: false;
     /// The call did not reach the connector, or was refused before it.
     ViceTargetMethodFailed = "vice_target_method_failed", retryable: false;
+    /// The connector gave no picture of the screen, or one that does not fit together.
+    ViceCaptureFailed = "vice_capture_failed", retryable: false;
+    /// The connector did not read the memory that was asked for.
+    ViceReadFailed = "vice_read_failed", retryable: false;
     /// There is no file of that name in the workspace.
     FileNotFound = "file_not_found", retryable: false;
     /// What the path names is no regular file, is empty, is too large, or cannot be read.

@@ -184,6 +184,33 @@ impl Vice {
         }
     }
 
+    /// Reads memory of the computer from `start` to `end`, both included, all of it or nothing, without side effects.
+    ///
+    /// # Errors
+    /// `vice_read_failed` with what the connector said, and those of [`Self::call`].
+    pub async fn read_memory(&self, bank: u32, start: u16, end: usize, timeout_ms: u64) -> Result<Vec<u8>, ToolError> {
+        let count = end.saturating_sub(start.into()).saturating_add(1);
+        let arguments = json!({"bank_id": bank, "start": start, "end": end, "side_effects": false, "max_bytes": count,
+            "memspace": 0});
+        let envelope = self.call("read_memory", arguments, timeout_ms).await?;
+        let failed = |message: String| {
+            let error = ToolError::new(ErrorCode::ViceReadFailed, message);
+            error.detail("connector_error", envelope.get("error").cloned().unwrap_or_default())
+        };
+        if envelope.get("ok") != Some(&json!(true)) {
+            let said = said(envelope.get("error").unwrap_or(&Value::Null));
+            return Err(failed(format!("${start:04X} to ${end:04X} of bank {bank} was not read: {said}"))
+                .hint("the machine must be stopped (vice_interrupt), and the bank one of vice_list_banks"));
+        }
+        let digits = result(&envelope).get("bytes").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let bytes = c64::from_hex("bytes", &digits).map_err(|problem| failed(problem.message))?;
+        if bytes.len() == count {
+            return Ok(bytes);
+        }
+        Err(failed(format!("{} bytes came from ${start:04X} on where {count} were asked for", bytes.len()))
+            .hint("a connector must read all or say what it did not read"))
+    }
+
     async fn invoke(
         &self,
         token: &str,

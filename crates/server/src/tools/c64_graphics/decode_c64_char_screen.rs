@@ -39,9 +39,9 @@ pub struct Params {
     /// Replace a file that is there.
     #[serde(default)]
     overwrite: bool,
-    /// Understood for sources of the kind `vice`.
-    #[serde(default, rename = "allow_non_atomic_vice_reads")]
-    _allow_non_atomic_vice_reads: bool,
+    /// Read several `vice` sources of a machine that runs.
+    #[serde(default)]
+    allow_non_atomic_vice_reads: bool,
 }
 
 impl Tool for DecodeC64CharScreen {
@@ -76,6 +76,8 @@ impl Tool for DecodeC64CharScreen {
         }
         let wanted =
             Wanted::check(context, params.palette.as_deref(), params.output_path.as_deref(), params.overwrite)?;
+        let sources: Vec<&Source> = [&screen, &charset].into_iter().chain(&color).collect();
+        let more = at_once(context, &sources, params.allow_non_atomic_vice_reads)?;
         let screen = screen.read(context, "screen", cells).await?;
         let glyph_bytes = charset_bytes_for(screen.bytes.get(..cells).unwrap_or_default());
         let charset = charset.read(context, "charset", glyph_bytes).await?;
@@ -87,7 +89,7 @@ impl Tool for DecodeC64CharScreen {
         let picture = graphics::char_screen(size, &screen.bytes, &charset.bytes, ram)?;
         let mut sources = vec![("screen", &screen), ("charset", &charset)];
         sources.extend(color.as_ref().map(|color| ("color", color)));
-        wanted.finish(context, "char_screen", &picture, &sources, Map::new())
+        wanted.finish(context, "char_screen", &picture, &sources, more)
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Params {
     /// Replace a file that is there.
     #[serde(default)]
     overwrite: bool,
-    /// Understood for sources of the kind `vice`.
+    /// Of no effect here: one source is read at once.
     #[serde(default, rename = "allow_non_atomic_vice_reads")]
     _allow_non_atomic_vice_reads: bool,
 }

@@ -27,9 +27,9 @@ pub struct Params {
     /// Replace a file that is there.
     #[serde(default)]
     overwrite: bool,
-    /// Understood for sources of the kind `vice`.
-    #[serde(default, rename = "allow_non_atomic_vice_reads")]
-    _allow_non_atomic_vice_reads: bool,
+    /// Read several `vice` sources of a machine that runs.
+    #[serde(default)]
+    allow_non_atomic_vice_reads: bool,
 }
 
 impl Tool for DecodeC64HiresBitmap {
@@ -47,6 +47,7 @@ impl Tool for DecodeC64HiresBitmap {
         let size = graphics::Bitmap { grid };
         let wanted =
             Wanted::check(context, params.palette.as_deref(), params.output_path.as_deref(), params.overwrite)?;
+        let mut more = Map::new();
         let (bitmap, screen, size) = match (&params.picture, &params.bitmap, &params.screen) {
             (Some(path), None, None) if params.columns.is_none() && params.rows.is_none() => {
                 let loaded = file::read(context, path)?;
@@ -57,6 +58,7 @@ impl Tool for DecodeC64HiresBitmap {
                 let (bitmap, screen) = (bitmap.check("bitmap")?, screen.check("screen")?);
                 bitmap.can_have("bitmap", size.bitmap_bytes())?;
                 screen.can_have("screen", size.screen_bytes())?;
+                more = at_once(context, &[&bitmap, &screen], params.allow_non_atomic_vice_reads)?;
                 let bitmap = bitmap.read(context, "bitmap", size.bitmap_bytes()).await?;
                 (bitmap, screen.read(context, "screen", size.screen_bytes()).await?, size)
             }
@@ -64,7 +66,7 @@ impl Tool for DecodeC64HiresBitmap {
         };
         let picture = graphics::hires_bitmap(size, &bitmap.bytes, &screen.bytes)?;
         let sources = [("bitmap", &bitmap), ("screen", &screen)];
-        wanted.finish(context, "hires_bitmap", &picture, &sources, Map::new())
+        wanted.finish(context, "hires_bitmap", &picture, &sources, more)
     }
 }
 

@@ -31,9 +31,9 @@ pub struct Params {
     /// Replace a file that is there.
     #[serde(default)]
     overwrite: bool,
-    /// Understood for sources of the kind `vice`.
-    #[serde(default, rename = "allow_non_atomic_vice_reads")]
-    _allow_non_atomic_vice_reads: bool,
+    /// Read several `vice` sources of a machine that runs.
+    #[serde(default)]
+    allow_non_atomic_vice_reads: bool,
 }
 
 impl Tool for DecodeC64MulticolorBitmap {
@@ -73,6 +73,7 @@ impl Tool for DecodeC64MulticolorBitmap {
                 bitmap.can_have("bitmap", size.bitmap_bytes())?;
                 screen.can_have("screen", size.screen_bytes())?;
                 color.can_have("color", size.screen_bytes())?;
+                more = at_once(context, &[&bitmap, &screen, &color], params.allow_non_atomic_vice_reads)?;
                 let bitmap = bitmap.read(context, "bitmap", size.bitmap_bytes()).await?;
                 let screen = screen.read(context, "screen", size.screen_bytes()).await?;
                 (bitmap, screen, color.read(context, "color", size.screen_bytes()).await?)

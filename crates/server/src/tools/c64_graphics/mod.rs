@@ -13,7 +13,7 @@ mod prelude {
     pub use crate::context::Context;
     pub use crate::errors::ToolError;
     pub use crate::tools::c64_shared::picture::{PaletteColor, Wanted};
-    pub use crate::tools::c64_shared::source::{Given, Supplied};
+    pub use crate::tools::c64_shared::source::{Given, Source, Supplied, at_once};
     pub(super) use crate::tools::c64_shared::sources;
     pub use crate::tools::c64_shared::{file, invalid};
     pub use crate::tools::{Effect, Picture, Tool};

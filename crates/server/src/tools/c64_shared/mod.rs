@@ -16,7 +16,8 @@ macro_rules! sources {
         concat!(
             $what,
             " Sources: {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: a load address comes first, offset is a C64 \
-             address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"inline\", \"bytes\": hex or list}."
+             address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"vice\", \"bank_id\", \"start\"}, \
+             {\"kind\": \"inline\", \"bytes\": hex or list}."
         )
     };
 }

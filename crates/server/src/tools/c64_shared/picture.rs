@@ -46,12 +46,7 @@ impl Wanted {
                 Palette::new(colors.iter().enumerate().map(|(at, color)| rgb(at, &color.0)).collect::<Result<_, _>>()?)?
             }
         };
-        let output = match output_path {
-            None => None,
-            Some(path) if path.trim().is_empty() => return Err(invalid("output_path must be a nonblank path")),
-            Some(path) => Some((context.workspace()?.new_file(&home_expanded(path), overwrite)?, overwrite)),
-        };
-        Ok(Self { palette, output })
+        Ok(Self { palette, output: output(context, output_path, overwrite)? })
     }
 
     /// Makes the file, writes it where it was wanted, and says what is in it.
@@ -92,6 +87,22 @@ impl Wanted {
             facts.insert("hint".to_owned(), hint.into());
         }
         Ok(Picture { png: file.png, facts: facts.into() })
+    }
+}
+
+/// Where a file is to go, and whether one that is there may go: checked before anything is done for it.
+///
+/// # Errors
+/// As [`Wanted::check`].
+pub fn output(
+    context: &Context,
+    output_path: Option<&str>,
+    overwrite: bool,
+) -> Result<Option<(PathBuf, bool)>, ToolError> {
+    match output_path {
+        None => Ok(None),
+        Some(path) if path.trim().is_empty() => Err(invalid("output_path must be a nonblank path")),
+        Some(path) => Ok(Some((context.workspace()?.new_file(&home_expanded(path), overwrite)?, overwrite))),
     }
 }
 

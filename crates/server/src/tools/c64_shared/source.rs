@@ -4,7 +4,7 @@
 use super::file::{self, Part};
 use super::{ByteInput, invalid};
 use crate::context::Context;
-use crate::errors::{ErrorCode, ToolError};
+use crate::errors::ToolError;
 use base::limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +30,8 @@ pub enum Source {
     },
     /// Memory of the emulator.
     Vice {
+        /// Which view of memory.
+        bank: u32,
         /// The first address.
         start: u16,
     },
@@ -110,15 +112,17 @@ impl Given {
     }
 
     fn vice(&self, name: &str) -> Result<Source, ToolError> {
-        if self.0.get("bank_id").and_then(Value::as_u64).is_none() {
-            return Err(invalid(format!(
+        let bank = self.0.get("bank_id").and_then(Value::as_u64).and_then(|bank| u32::try_from(bank).ok());
+        let bank = bank.ok_or_else(|| {
+            invalid(format!(
                 "{name} vice source requires bank_id: the same address holds different bytes in different banks"
-            )));
-        }
+            ))
+            .hint("vice_list_banks names them with their numbers")
+        })?;
         let start = self.0.get("start").and_then(Value::as_u64).and_then(|start| u16::try_from(start).ok());
         let start =
             start.ok_or_else(|| invalid(format!("{name} vice source requires a start address from 0 to 65535")))?;
-        Ok(Source::Vice { start })
+        Ok(Source::Vice { bank, start })
     }
 
     fn file(&self, name: &str) -> Result<Source, ToolError> {
@@ -145,11 +149,11 @@ impl Source {
     /// Refuses a source that cannot have `needed` bytes, without reading anything.
     ///
     /// # Errors
-    /// `invalid_arguments`; `vice_not_connected` for the emulator.
+    /// `invalid_arguments`.
     pub fn can_have(&self, name: &str, needed: usize) -> Result<(), ToolError> {
         match self {
             Self::Inline(bytes) => enough(name, bytes.len(), needed),
-            Self::Vice { start } => {
+            Self::Vice { start, .. } => {
                 let room = 0x1_0000 - usize::from(*start);
                 if needed > room {
                     return Err(invalid(format!(
@@ -173,12 +177,9 @@ impl Source {
         let (kind, bytes) = match self {
             Self::Inline(bytes) => ("inline", bytes.clone()),
             Self::Ghidra { program, start } => ("ghidra", context.ghidra().read_memory(program, start, needed).await?),
-            Self::Vice { .. } => {
-                return Err(ToolError::new(
-                    ErrorCode::ViceNotConnected,
-                    format!("{name} is to be read from VICE, and this server has no connection to VICE"),
-                )
-                .hint("read the bytes from a file, from Ghidra, or give them inline"));
+            Self::Vice { bank, start } => {
+                let end = usize::from(*start).saturating_add(needed.saturating_sub(1));
+                ("vice", context.vice().read_memory(*bank, *start, end, limits::DEFAULT_VICE_TIMEOUT_MS).await?)
             }
             Self::File { path, part } => {
                 let loaded = file::read(context, path)?;
@@ -197,6 +198,26 @@ impl Source {
         };
         Ok(Supplied { bytes, kind, consumed: needed, hint })
     }
+}
+
+/// What is said when parts of a picture may be of different moments.
+const NOT_AT_ONCE: &str = "non_atomic_vice_reads: the machine ran while the sources were read one after another";
+
+/// Refuses several reads of a machine that runs, between which its memory changes, unless they are allowed; gives what the
+/// summary says then.
+///
+/// # Errors
+/// `invalid_arguments`.
+pub fn at_once(context: &Context, sources: &[&Source], allowed: bool) -> Result<Map<String, Value>, ToolError> {
+    let reads = sources.iter().filter(|source| matches!(source, Source::Vice { .. })).count();
+    if reads < 2 || context.vice().status().get("state") != Some(&json!("running")) {
+        return Ok(Map::new());
+    }
+    if allowed {
+        return Ok(Map::from_iter([("warnings".to_owned(), vec![NOT_AT_ONCE].into())]));
+    }
+    Err(invalid(format!("{reads} sources of the kind vice while the machine runs would be of different moments"))
+        .hint("stop it first (vice_interrupt), or set allow_non_atomic_vice_reads"))
 }
 
 fn enough(name: &str, has: usize, needed: usize) -> Result<(), ToolError> {

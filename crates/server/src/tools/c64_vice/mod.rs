@@ -1,6 +1,8 @@
 //! The tools that run a Commodore 64 program under VICE, through a connector that owns its monitor.
 
+mod frame;
 pub mod shared;
+mod vice_capture_screen;
 mod vice_connect;
 mod vice_delete_checkpoint;
 mod vice_disconnect;
@@ -60,5 +62,6 @@ pub const GROUP: Group = Group {
         Entry::of::<vice_interrupt::ViceInterrupt>(),
         Entry::of::<vice_wait_for_stop::ViceWaitForStop>(),
         Entry::of::<vice_reset::ViceReset>(),
+        Entry::of::<vice_capture_screen::ViceCaptureScreen>(),
     ],
 };
