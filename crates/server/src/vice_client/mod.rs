@@ -28,6 +28,19 @@ pub struct Vice {
     state: Mutex<State>,
 }
 
+/// A part of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryPart {
+    /// Which view of memory.
+    pub bank: u32,
+    /// Which processor's; 0 is the computer's.
+    pub memspace: u8,
+    /// First address.
+    pub start: u16,
+    /// Bytes, at least one.
+    pub count: usize,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Grows with each new binding.
@@ -184,14 +197,15 @@ impl Vice {
         }
     }
 
-    /// Reads memory of the computer from `start` to `end`, both included, all of it or nothing, without side effects.
+    /// Reads memory without side effects, all that was asked for or nothing.
     ///
     /// # Errors
     /// `vice_read_failed` with what the connector said, and those of [`Self::call`].
-    pub async fn read_memory(&self, bank: u32, start: u16, end: usize, timeout_ms: u64) -> Result<Vec<u8>, ToolError> {
-        let count = end.saturating_sub(start.into()).saturating_add(1);
+    pub async fn read_memory(&self, part: MemoryPart, timeout_ms: u64) -> Result<Vec<u8>, ToolError> {
+        let MemoryPart { bank, memspace, start, count } = part;
+        let end = usize::from(start).saturating_add(count.saturating_sub(1));
         let arguments = json!({"bank_id": bank, "start": start, "end": end, "side_effects": false, "max_bytes": count,
-            "memspace": 0});
+            "memspace": memspace});
         let envelope = self.call("read_memory", arguments, timeout_ms).await?;
         let failed = |message: String| {
             let error = ToolError::new(ErrorCode::ViceReadFailed, message);

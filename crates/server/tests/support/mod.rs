@@ -3,6 +3,7 @@
 
 pub mod desmume;
 pub mod fake_agent;
+pub mod fake_connector;
 pub mod fake_ghidra;
 pub mod http_client;
 pub mod nds;

@@ -5,6 +5,7 @@ use super::file::{self, Part};
 use super::{ByteInput, invalid};
 use crate::context::Context;
 use crate::errors::ToolError;
+use crate::vice_client::MemoryPart;
 use base::limits;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -178,8 +179,8 @@ impl Source {
             Self::Inline(bytes) => ("inline", bytes.clone()),
             Self::Ghidra { program, start } => ("ghidra", context.ghidra().read_memory(program, start, needed).await?),
             Self::Vice { bank, start } => {
-                let end = usize::from(*start).saturating_add(needed.saturating_sub(1));
-                ("vice", context.vice().read_memory(*bank, *start, end, limits::DEFAULT_VICE_TIMEOUT_MS).await?)
+                let part = MemoryPart { bank: *bank, memspace: 0, start: *start, count: needed };
+                ("vice", context.vice().read_memory(part, limits::DEFAULT_VICE_TIMEOUT_MS).await?)
             }
             Self::File { path, part } => {
                 let loaded = file::read(context, path)?;

@@ -1,5 +1,6 @@
 //! The tools that run a Commodore 64 program under VICE, through a connector that owns its monitor.
 
+mod copy_vice_memory_to_ghidra;
 mod frame;
 pub mod shared;
 mod vice_capture_screen;
@@ -63,5 +64,6 @@ pub const GROUP: Group = Group {
         Entry::of::<vice_wait_for_stop::ViceWaitForStop>(),
         Entry::of::<vice_reset::ViceReset>(),
         Entry::of::<vice_capture_screen::ViceCaptureScreen>(),
+        Entry::of::<copy_vice_memory_to_ghidra::CopyViceMemoryToGhidra>(),
     ],
 };
