@@ -546,6 +546,22 @@ pub const MAX_VICE_FRAME_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_VICE_DISPLAY_PIXELS: usize = 2 * 1024 * 1024;
 /// Requests without an answer whose late answer is still known as such.
 pub const MAX_VICE_ABANDONED: usize = 4_096;
+/// Keys that VICE's keyboard is fed at once: their number has 8 bits.
+pub const MAX_C64_KEYS: usize = 255;
+/// Bytes of a snapshot of VICE: the machine with its drives and disks.
+pub const MAX_VICE_SNAPSHOT_BYTES: u64 = 16 * 1024 * 1024;
+/// Instructions that one call disassembles in VICE.
+pub const MAX_VICE_INSTRUCTIONS: u64 = 1_024;
+/// Instructions when a call does not say how many.
+pub const DEFAULT_VICE_INSTRUCTIONS: u64 = 32;
+/// Places that a search of VICE's memory tells.
+pub const MAX_VICE_MATCHES: u64 = 1_024;
+/// Places when a call does not say how many.
+pub const DEFAULT_VICE_MATCHES: u64 = 64;
+/// Bytes of a pattern that is searched in VICE's memory.
+pub const MAX_VICE_PATTERN_BYTES: usize = 256;
+/// Banks that one search reads.
+pub const MAX_VICE_SEARCH_BANKS: usize = 8;
 /// Bytes of memory in one command of the monitor: the length in an answer has 16 bits.
 pub const MAX_VICE_CHUNK_BYTES: usize = 65_535;
 /// Bytes taken from VICE's socket at once: 64 KiB of memory with its frame in one piece.

@@ -4,6 +4,7 @@
 mod bytes;
 pub mod charset;
 pub mod graphics;
+pub mod keyboard;
 pub mod picture_file;
 mod problem;
 pub mod symbols;

@@ -144,6 +144,11 @@ impl Vice {
         self.state().bound.as_ref().map(|bound| bound.capabilities.clone()).unwrap_or_default()
     }
 
+    /// Whether the bound connector has this method, which the contract does not ask for.
+    pub fn offers(&self, method: &str) -> bool {
+        self.state().bound.as_ref().is_some_and(|bound| bound.extensions.contains(&method))
+    }
+
     /// Calls a method of the bound connector and gives its envelope, whether it says yes or no.
     ///
     /// # Errors

@@ -25,6 +25,18 @@ pub enum EncodingWord {
     ScreenCodeLower,
 }
 
+impl EncodingWord {
+    /// The table.
+    pub const fn table(self) -> Encoding {
+        match self {
+            Self::PetsciiUpper => Encoding::PetsciiUpper,
+            Self::PetsciiLower => Encoding::PetsciiLower,
+            Self::ScreenCodeUpper => Encoding::ScreenCodeUpper,
+            Self::ScreenCodeLower => Encoding::ScreenCodeLower,
+        }
+    }
+}
+
 /// What bit 7 means.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -108,12 +120,7 @@ impl TextParams {
         let entries = self.tokens.iter().flatten().map(|(key, text)| (key.as_str(), text.as_str()));
         let limit = self.token_recursion_limit.unwrap_or(limits::DEFAULT_C64_TOKEN_DEPTH as i64);
         let options = Options {
-            encoding: match self.encoding {
-                EncodingWord::PetsciiUpper => Encoding::PetsciiUpper,
-                EncodingWord::PetsciiLower => Encoding::PetsciiLower,
-                EncodingWord::ScreenCodeUpper => Encoding::ScreenCodeUpper,
-                EncodingWord::ScreenCodeLower => Encoding::ScreenCodeLower,
-            },
+            encoding: self.encoding.table(),
             length,
             high_bit: match self.high_bit {
                 HighBitWord::Exact => HighBit::Exact,

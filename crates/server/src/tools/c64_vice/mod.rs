@@ -2,20 +2,29 @@
 
 mod copy_vice_memory_to_ghidra;
 mod frame;
+mod row;
 pub mod shared;
+mod snapshot_file;
 mod vice_capture_screen;
 mod vice_connect;
 mod vice_delete_checkpoint;
+mod vice_disassemble;
 mod vice_disconnect;
+mod vice_feed_keyboard;
 mod vice_finish;
 mod vice_get_registers;
 mod vice_interrupt;
 mod vice_list_banks;
 mod vice_list_checkpoints;
+mod vice_load_prg;
+mod vice_load_snapshot;
 mod vice_next;
 mod vice_read_memory;
+mod vice_read_screen;
 mod vice_reset;
 mod vice_resume;
+mod vice_save_snapshot;
+mod vice_search_memory;
 mod vice_set_checkpoint;
 mod vice_set_registers;
 mod vice_status;
@@ -28,6 +37,7 @@ use super::{Entry, Group};
 
 /// What the files of this group need.
 mod prelude {
+    pub(super) use super::row::Row;
     pub use super::shared::{self, Bytes, Count, Data, Envelope, Operations, ResetKind, Time, yes};
     pub use crate::context::Context;
     pub use crate::errors::ToolError;
@@ -65,5 +75,12 @@ pub const GROUP: Group = Group {
         Entry::of::<vice_reset::ViceReset>(),
         Entry::of::<vice_capture_screen::ViceCaptureScreen>(),
         Entry::of::<copy_vice_memory_to_ghidra::CopyViceMemoryToGhidra>(),
+        Entry::of::<vice_read_screen::ViceReadScreen>(),
+        Entry::of::<vice_disassemble::ViceDisassemble>(),
+        Entry::of::<vice_search_memory::ViceSearchMemory>(),
+        Entry::of::<vice_load_prg::ViceLoadPrg>(),
+        Entry::of::<vice_feed_keyboard::ViceFeedKeyboard>(),
+        Entry::of::<vice_save_snapshot::ViceSaveSnapshot>(),
+        Entry::of::<vice_load_snapshot::ViceLoadSnapshot>(),
     ],
 };

@@ -91,6 +91,11 @@ impl Serialize for Data {
     }
 }
 
+/// A wrong argument.
+pub fn invalid(message: impl Into<String>) -> ToolError {
+    ToolError::new(ErrorCode::ViceInvalidArgument, message)
+}
+
 /// An argument that is `true` when it is left out.
 pub const fn yes() -> bool {
     true
