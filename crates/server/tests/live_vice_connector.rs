@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::stdio_client::StdioClient;
-use support::vice::{Client, Connector, fixture, label};
+use support::vice::{Client, Connector, Vice, label};
 
 const ERA: &str = "2025-06-18";
 
@@ -55,39 +55,6 @@ fn gone(children: &[i32], addresses: &[&str]) {
     }
     for address in addresses {
         assert!(TcpStream::connect(address).is_err(), "somebody listens at {address}");
-    }
-}
-
-/// A VICE with a monitor at a free port, and nobody connected to it.
-struct Vice {
-    child: std::process::Child,
-    monitor: String,
-    _home: tempfile::TempDir,
-}
-
-impl Vice {
-    fn start() -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let monitor = listener.local_addr().unwrap().to_string();
-        drop(listener);
-        let mut command = Command::new("x64sc");
-        command.args(["-default", "-sounddev", "dummy", "-binarymonitor", "-binarymonitoraddress"]);
-        command.arg(format!("ip4://{monitor}")).env("HOME", home.path());
-        for rom in ["kernal", "basic", "chargen"] {
-            command.arg(format!("-{rom}")).arg(fixture(&format!("{rom}.bin")));
-        }
-        command.args(["-autostartprgmode", "1", "-autostart"]).arg(fixture("demo.prg"));
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        wait_until("VICE's monitor", || TcpStream::connect(&monitor).is_ok());
-        Self { child, monitor, _home: home }
-    }
-}
-
-impl Drop for Vice {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 

@@ -46,9 +46,14 @@ impl Connector {
 
     /// Starts one for a VICE that runs.
     pub fn connect(monitor: &str) -> Self {
+        Self::connect_at(monitor, "127.0.0.1:0")
+    }
+
+    /// The same at a known address.
+    pub fn connect_at(monitor: &str, listen: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(PROGRAM);
-        Self::start(command.args(["vice-connector", "--listen", "127.0.0.1:0", "--connect", monitor]), home)
+        Self::start(command.args(["vice-connector", "--listen", listen, "--connect", monitor]), home)
     }
 
     fn start(command: &mut Command, home: tempfile::TempDir) -> Self {
@@ -114,6 +119,43 @@ impl Drop for Connector {
         for pid in children {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
         }
+    }
+}
+
+/// A VICE with a monitor at a free port, and nobody connected to it.
+pub struct Vice {
+    pub child: Child,
+    pub monitor: String,
+    _home: tempfile::TempDir,
+}
+
+impl Vice {
+    pub fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let monitor = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let mut command = Command::new("x64sc");
+        command.args(["-default", "-sounddev", "dummy", "-binarymonitor", "-binarymonitoraddress"]);
+        command.arg(format!("ip4://{monitor}")).env("HOME", home.path());
+        for rom in ["kernal", "basic", "chargen"] {
+            command.arg(format!("-{rom}")).arg(fixture(&format!("{rom}.bin")));
+        }
+        command.args(["-autostartprgmode", "1", "-autostart"]).arg(fixture("demo.prg"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        while TcpStream::connect(&monitor).is_err() {
+            assert!(std::time::Instant::now() < until, "VICE's monitor does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, monitor, _home: home }
+    }
+}
+
+impl Drop for Vice {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
