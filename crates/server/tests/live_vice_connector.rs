@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::stdio_client::StdioClient;
-use support::vice::{Client, Connector, Vice, label};
+use support::vice::{Client, Connector, Vice, fixture, label};
 
 const ERA: &str = "2025-06-18";
 

@@ -15,9 +15,9 @@ macro_rules! sources {
     ($what:literal) => {
         concat!(
             $what,
-            " Sources: {\"kind\": \"file\", \"path\", \"offset\"?, \"prg\"?} (prg: a load address comes first, offset is a C64 \
-             address), {\"kind\": \"ghidra\", \"program\", \"start\": \"RAM:2000\"}, {\"kind\": \"vice\", \"bank_id\", \"start\"}, \
-             {\"kind\": \"inline\", \"bytes\": hex or list}."
+            " Sources: {kind: \"file\", path, offset?, prg?} (prg: a load address comes first, offset is a C64 address), \
+             {kind: \"ghidra\", program, start: \"RAM:2000\"}, {kind: \"vice\", bank_id, start}, {kind: \"inline\", bytes: hex \
+             or list}."
         )
     };
 }
