@@ -45,6 +45,10 @@ pub enum Letters {
     ScreenCodeLower,
 }
 
+/// What is said of characters that are not the ROM's.
+const FROM_RAM: &str =
+    "the characters are drawn from RAM and may look different; `encoding` chooses how they are read here";
+
 /// Characters in a row, and rows.
 const COLUMNS: usize = 40;
 const ROWS: usize = 25;
@@ -70,12 +74,9 @@ async fn run(context: &Context, params: Params) -> Result<Envelope, Envelope> {
     }
     let codes = row.memory(ram, screen, count).await?;
     let (charset, in_rom) = seen.charset();
-    // The ROM has the upper-case set first, 2 KiB before the other.
-    let letters = params.encoding.unwrap_or(if charset & 0x0800 == 0 {
-        Letters::ScreenCodeUpper
-    } else {
-        Letters::ScreenCodeLower
-    });
+    // The ROM has the set with upper-case letters first, 2 KiB before the other; of other characters nothing is known.
+    let lower = in_rom && charset & 0x0800 != 0;
+    let letters = params.encoding.unwrap_or(if lower { Letters::ScreenCodeLower } else { Letters::ScreenCodeUpper });
     let encoding = match letters {
         Letters::ScreenCodeUpper => Encoding::ScreenCodeUpper,
         Letters::ScreenCodeLower => Encoding::ScreenCodeLower,
@@ -99,7 +100,7 @@ async fn run(context: &Context, params: Params) -> Result<Envelope, Envelope> {
         "charset_in_rom": in_rom,
         "mode": seen.mode(),
         "vic_bank": seen.bank,
-        "note": (!in_rom).then_some("the characters are drawn from RAM: what is on the screen may look different"),
+        "note": (!in_rom).then_some(FROM_RAM),
     })))
 }
 
