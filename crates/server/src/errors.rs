@@ -90,6 +90,8 @@ server_codes! {
     ViceConnectorIncompatible = "vice_connector_incompatible", retryable: false;
     /// The connector that was connected to is gone, or another one answers in its place.
     ViceConnectorChanged = "vice_connector_changed", retryable: false;
+    /// There is a connection to another connector already.
+    ViceBindingConflict = "vice_binding_conflict", retryable: false;
     /// The call to the connector took longer than the layer above it waits.
     ViceTargetMethodTimeout = "vice_target_method_timeout", retryable: false;
     /// The call did not reach the connector, or was refused before it.

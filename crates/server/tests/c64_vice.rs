@@ -125,6 +125,19 @@ async fn another_instance_makes_the_connection_stale() {
 }
 
 #[tokio::test]
+async fn another_connector_is_not_taken_for_the_one_that_is_connected() {
+    let caller = Caller::start().await;
+    caller.call("vice_connect", json!({})).await;
+    caller.change(|said| (said.instance, said.capabilities["instance_id"]) = (OTHER, json!(OTHER)));
+    let refused = caller.call("vice_connect", json!({})).await;
+    assert_eq!(refused["error"]["code"], "vice_binding_conflict", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains(OTHER), "{refused}");
+    assert_eq!(caller.call("vice_status", json!({})).await["state"], "stale");
+    let again = caller.call("vice_connect", json!({})).await;
+    assert_eq!((&again["ok"], &again["instance_id"], &again["generation"]), (&json!(true), &json!(OTHER), &json!(2)));
+}
+
+#[tokio::test]
 async fn a_failed_call_says_what_may_have_changed() {
     let caller = Caller::start().await;
     caller.call("vice_connect", json!({})).await;

@@ -78,7 +78,8 @@ impl Vice {
     /// Finds the connector, checks it, and binds to it.
     ///
     /// # Errors
-    /// `vice_connector_unavailable`, `vice_connector_incompatible`, `vice_connector_changed`, and those of HTTP.
+    /// `vice_connector_unavailable`, `vice_connector_incompatible`, `vice_connector_changed`, `vice_binding_conflict` for another
+    /// connector than the one that is connected, and those of HTTP.
     pub async fn connect(&self) -> Result<Object, ToolError> {
         let discovered =
             self.link.ask(self.settings(), DISCOVER, None, layered(limits::DEFAULT_VICE_TIMEOUT_MS)).await?;
@@ -115,7 +116,11 @@ impl Vice {
             && !bound.stale
         {
             bound.stale = true;
-            return Err(changed(&bound.instance));
+            return Err(ToolError::new(
+                ErrorCode::ViceBindingConflict,
+                format!("connected to {}, and {instance} answers in its place", bound.instance),
+            )
+            .hint("call vice_disconnect and vice_connect; breakpoints and state are those of the new one"));
         }
         if !same {
             state.generation = state.generation.saturating_add(1);

@@ -33,11 +33,17 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Starts one that starts VICE.
+    /// Starts one that starts VICE with the program.
     pub fn launch(more: &[&str]) -> Self {
+        let program = fixture("demo.prg");
+        Self::launch_bare(&[&["--prg", program.to_str().unwrap()], more].concat())
+    }
+
+    /// Starts one that starts VICE.
+    pub fn launch_bare(more: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(PROGRAM);
-        command.args(["vice-connector", "--launch", "--listen", "127.0.0.1:0", "--prg"]).arg(fixture("demo.prg"));
+        command.args(["vice-connector", "--launch", "--listen", "127.0.0.1:0"]);
         for rom in ["kernal", "basic", "chargen"] {
             command.arg(format!("--{rom}")).arg(fixture(&format!("{rom}.bin")));
         }

@@ -2,7 +2,6 @@
 
 mod copy_vice_memory_to_ghidra;
 mod frame;
-mod row;
 pub mod shared;
 mod snapshot_file;
 mod vice_capture_screen;
@@ -37,8 +36,7 @@ use super::{Entry, Group};
 
 /// What the files of this group need.
 mod prelude {
-    pub(super) use super::row::Row;
-    pub use super::shared::{self, Bytes, Count, Data, Envelope, Operations, ResetKind, Time, yes};
+    pub use super::shared::{self, Bytes, Count, Data, Envelope, Operations, ResetKind, Row, Time, yes};
     pub use crate::context::Context;
     pub use crate::errors::ToolError;
     pub use crate::tools::{Effect, Tool};

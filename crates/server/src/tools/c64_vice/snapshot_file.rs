@@ -76,3 +76,19 @@ pub(super) fn place(context: &Context, path: &str, overwrite: bool) -> Result<Pa
 pub(super) fn publish(context: &Context, place: &Path, bytes: &[u8], overwrite: bool) -> Result<PathBuf, ToolError> {
     context.workspace()?.write_file(place, bytes, overwrite)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_snapshots_of_bearable_size_pass() {
+        let file = b"VICE Snapshot File\x1a\x01\x01C64SC";
+        assert_eq!(snapshot("it", file.as_slice(), 64).unwrap(), file);
+        assert_eq!(snapshot("it", file.as_slice(), file.len() as u64).unwrap(), file);
+        let refused = |bytes: &[u8], most: u64| snapshot("it", bytes, most).unwrap_err().message;
+        assert!(refused(file, file.len() as u64 - 1).contains("has more than 25 bytes"));
+        assert!(refused(b"VICE Snapshot", 64).contains("is no snapshot of VICE"));
+        assert!(refused(b"", 64).contains("is no snapshot of VICE"));
+    }
+}

@@ -1,7 +1,7 @@
 //! `vice_disassemble`: shows memory as instructions.
 
 use super::prelude::*;
-use super::row::{either, refuse};
+use super::shared::{either, refuse};
 use crate::errors::ErrorCode;
 use crate::tools::nds::shared::params::Bounded;
 use base::limits;

@@ -1,8 +1,7 @@
 //! `vice_feed_keyboard`: types on the keyboard.
 
 use super::prelude::*;
-use super::row::{either, refuse};
-use super::shared::invalid;
+use super::shared::{either, invalid, refuse};
 
 /// The tool.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! `vice_load_prg`: puts a program into memory.
 
 use super::prelude::*;
-use super::row::{either, refuse};
-use super::shared::invalid;
+use super::shared::{either, invalid, refuse};
 use crate::errors::ErrorCode;
 use crate::tools::c64_shared::file;
 use c64::picture_file::Prg;

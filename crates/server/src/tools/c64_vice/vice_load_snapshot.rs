@@ -1,7 +1,7 @@
 //! `vice_load_snapshot`: loads a state of the machine.
 
 use super::prelude::*;
-use super::row::{either, refuse};
+use super::shared::{either, refuse};
 use super::snapshot_file::Passing;
 
 /// The tool.

@@ -1,8 +1,7 @@
 //! `vice_read_screen`: the text on the screen.
 
 use super::prelude::*;
-use super::row::{either, refuse};
-use super::shared::invalid;
+use super::shared::{either, invalid, refuse};
 use crate::errors::ErrorCode;
 use c64::charset::Encoding;
 

@@ -1,7 +1,7 @@
 //! `vice_save_snapshot`: saves the state of the machine.
 
 use super::prelude::*;
-use super::row::{either, refuse};
+use super::shared::{either, refuse};
 use super::snapshot_file::{self, Passing};
 
 /// The tool.

@@ -1,8 +1,7 @@
 //! `vice_search_memory`: finds bytes in memory.
 
 use super::prelude::*;
-use super::row::{either, refuse};
-use super::shared::invalid;
+use super::shared::{either, invalid, refuse};
 use crate::errors::ErrorCode;
 use crate::tools::c64_shared::text::EncodingWord;
 use crate::tools::nds::shared::params::Bounded;

@@ -1,8 +1,7 @@
 //! `vice_set_checkpoint`: sets a checkpoint.
 
 use super::prelude::*;
-use super::row::{either, refuse};
-use super::shared::invalid;
+use super::shared::{either, invalid, refuse};
 use crate::errors::ErrorCode;
 use serde_json::Value;
 
