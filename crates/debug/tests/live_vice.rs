@@ -37,6 +37,7 @@ impl Rig {
             roms: Roms { kernal: file("kernal.bin"), basic: file("basic.bin"), chargen: file("chargen.bin") },
             home: home.path().to_owned(),
             environment: vec![("DISPLAY".into(), std::env::var_os("DISPLAY").expect("DISPLAY names an Xvfb"))],
+            guard: None,
         };
         let (emulator, monitor) = launch.start().unwrap();
         // Lines `al 930 .count`.

@@ -41,6 +41,7 @@ fn measure(program: &Path, fixtures: &Path, home: &Path) -> Outcome<()> {
         roms: Roms { kernal: file("kernal.bin"), basic: file("basic.bin"), chargen: file("chargen.bin") },
         home: home.to_owned(),
         environment: std::env::var_os("DISPLAY").map(|display| ("DISPLAY".into(), display)).into_iter().collect(),
+        guard: None,
     };
     let (mut emulator, monitor) = launch.start()?;
     let address = monitor.address();

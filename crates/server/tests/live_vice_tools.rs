@@ -319,3 +319,22 @@ fn a_connector_that_is_killed_leaves_a_stale_connection_and_the_next_one_is_foun
     assert_eq!(gone["code"], "ghidra_transport_failure");
     assert!(gone["guidance"].as_str().unwrap().contains("vice-connector"), "{gone}");
 }
+
+#[test]
+fn vice_ends_with_a_connector_that_is_killed() {
+    let mut connector = Connector::launch(&[]);
+    let [vice] = connector.children()[..] else { panic!("one VICE") };
+    let is_there = || {
+        // Whoever adopts it may be slow to take notice of its end.
+        let stat = std::fs::read_to_string(format!("/proc/{vice}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    };
+    assert!(is_there());
+    connector.child.kill().unwrap();
+    connector.child.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while is_there() {
+        assert!(Instant::now() < until, "VICE, process {vice}, runs on without its connector");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

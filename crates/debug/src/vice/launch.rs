@@ -47,6 +47,8 @@ pub struct ViceLaunch {
     pub home: PathBuf,
     /// Variables of its environment besides the few that every program needs: those that name the display.
     pub environment: Vec<(OsString, OsString)>,
+    /// The words of a program that becomes VICE once it ends with us, as in [`crate::emulator::Launch::start_by`].
+    pub guard: Option<Vec<OsString>>,
 }
 
 impl ViceLaunch {
@@ -86,7 +88,8 @@ impl ViceLaunch {
         }
         let port = free_port().map_err(|source| self.refused(source))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut emulator = Emulator::start(None, &self.program, self.arguments(port), &self.home, &self.environment)
+        let (guard, words) = (self.guard.as_deref(), self.arguments(port));
+        let mut emulator = Emulator::start(guard, &self.program, words, &self.home, &self.environment)
             .map_err(|source| self.refused(source))?;
         let until = Instant::now() + Duration::from_millis(limits::VICE_START_TIMEOUT_MS);
         loop {
@@ -172,6 +175,7 @@ mod tests {
             roms: Roms { kernal: Some("k.bin".into()), ..Roms::default() },
             home: "/nowhere".into(),
             environment: Vec::new(),
+            guard: None,
         }
     }
 

@@ -131,6 +131,11 @@ fn open(source: Source) -> Result<(Option<Emulator>, Monitor), ToolError> {
                 roms,
                 home: std::env::home_dir().unwrap_or_else(std::env::temp_dir),
                 environment: environment(),
+                // On Linux VICE ends with the connector even when that is killed.
+                guard: std::env::current_exe()
+                    .ok()
+                    .filter(|_| cfg!(target_os = "linux"))
+                    .map(|own| vec![own.into(), "guarded".into()]),
             };
             let (emulator, monitor) = vice.start().map_err(|error| invalid(error.to_string()))?;
             Ok((Some(emulator), monitor))
