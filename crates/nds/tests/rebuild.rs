@@ -379,6 +379,44 @@ fn a_damaged_source_is_not_rebuilt() {
 }
 
 #[test]
+fn two_overlays_of_one_number_are_not_rebuilt() {
+    let good = source();
+    let mut bytes = good.bytes().to_vec();
+    // The second record of 32 bytes begins with its number.
+    put32(&mut bytes, good.header().arm9_overlays.offset as usize + 32, 0);
+    let rom = Rom::parse(bytes).unwrap();
+    let target = json!({"component": "arm9-overlay", "overlayId": 0, "relativeOffset": 0});
+    let operation = json!({"type": "replace-bytes", "target": target, "expected": "00", "replacement": "01"});
+    assert_eq!(word(&rom, 1, &operation, &Files::new()), "overlay-table-rebuild-failed");
+}
+
+#[test]
+fn a_program_that_compresses_to_more_than_there_is_room_for_is_refused() {
+    let program = SdkProgram::new(0x0200_4000, 0x3000);
+    let (bytes, image) = program.compressed().unwrap();
+    let arm9 = nds::testing::ProgramSpec { ram_address: 0x0200_4000, entry: 0x0200_4800, bytes: bytes.clone() };
+    let rom = Rom::parse(RomBuilder { arm9, ..RomBuilder::default() }.build()).unwrap();
+    let refused = |noisy: usize| {
+        let mut new = image.clone();
+        // Hashes of numbers do not become shorter; from 0x1000 on nothing of the SDK's own is in the image.
+        let noise = (0..).flat_map(|at: u32| nds::sha256_hex(&at.to_le_bytes()).into_bytes());
+        let pairs: Vec<u8> = noise.take(2 * noisy).collect();
+        for (place, pair) in new[0x1000..0x1000 + noisy].iter_mut().zip(pairs.chunks(2)) {
+            let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
+            *place = digit(pair[0]) << 4 | digit(pair[1]);
+        }
+        let mut files = Files::new();
+        let operation = json!({"type": "replace-decoded-program", "target": {"processor": "arm9"},
+            "expectedStoredSha256": sha256_hex(&bytes), "expectedRuntimeSha256": sha256_hex(&image),
+            "replacement": artifact(&mut files, "arm9.bin", &new)});
+        word(&rom, 3, &operation, &files)
+    };
+    // Room up to the next thing, which begins at a multiple of 0x200.
+    assert_eq!(refused(1), "built");
+    assert_eq!(refused(0x1800), "blz-packed-size-overflow");
+}
+
+#[test]
 fn what_the_plan_does_not_say_is_refused() {
     let rom = source();
     let (manifest, files, _) = everything(&rom);
@@ -392,6 +430,13 @@ fn what_the_plan_does_not_say_is_refused() {
     let mut other = plan.clone();
     other.files.pop();
     assert_eq!(refused(&other, output.clone()), "structural-map-changed");
+    // A plan that would put the FAT outside the ROM: what comes of it is no ROM any more, whatever the plan says.
+    let mut other = plan.clone();
+    let mut broken = output.clone();
+    let field = other.patches.iter_mut().find(|patch| patch.start == 0x40).unwrap();
+    field.bytes[8..12].copy_from_slice(&0x7fff_0000_u32.to_le_bytes());
+    broken[0x40..0x40 + field.bytes.len()].copy_from_slice(&field.bytes);
+    assert_eq!(refused(&other, broken), "post-build-parse-failed");
     let mut other = plan.clone();
     other.operations[3].sha256 = "0".repeat(64);
     assert_eq!(refused(&other, output.clone()), "output-verification-failed");

@@ -348,3 +348,56 @@ async fn every_answer_is_what_its_own_schema_says() {
         }
     }
 }
+
+/// The words of a mutation's refusal, as the contract lists them.
+const MUTATION_WORDS: &str = "mutation-manifest-invalid source-rom-mismatch unsupported-mutation-target unsupported-rebuild-target \
+     structural-metadata-mutation ambiguous-runtime-target original-byte-guard-failed original-component-guard-failed \
+     decoded-overlay-guard-failed replacement-artifact-missing replacement-artifact-hash-mismatch replacement-size-mismatch \
+     mutation-no-op mutation-overlap compressed-overlay-invalid overlay-table-rebuild-failed blz-encode-failed \
+     blz-roundtrip-mismatch blz-packed-size-overflow filesystem-extension-invalid filesystem-path-collision \
+     filesystem-id-capacity-exceeded fnt-rebuild-failed fat-rebuild-failed header-rebuild-failed header-checksum-invalid \
+     rom-capacity-exceeded rebuild-layout-overflow staging-failed post-build-parse-failed structural-map-changed \
+     unexpected-rom-diff output-verification-failed publish-collision publish-failed";
+
+/// Tests compare a refusal's word with its literal, so a word that no test reaches stands in none of them; and the code of the
+/// rebuild has no word that the contract has not.
+#[test]
+fn every_word_of_a_mutations_refusal_is_reached_by_a_test() {
+    const TESTS: [&str; 3] = [
+        include_str!("../../nds/tests/rebuild.rs"),
+        include_str!("live_nds_build_faults.rs"),
+        include_str!("../src/tools/nds_build/tests/mod.rs"),
+    ];
+    const CODE: [&str; 8] = [
+        include_str!("../../nds/src/rebuild/evidence.rs"),
+        include_str!("../../nds/src/rebuild/json.rs"),
+        include_str!("../../nds/src/rebuild/layout.rs"),
+        include_str!("../../nds/src/rebuild/manifest.rs"),
+        include_str!("../../nds/src/rebuild/names.rs"),
+        include_str!("../../nds/src/rebuild/plan.rs"),
+        include_str!("../../nds/src/rebuild/target.rs"),
+        include_str!("../../nds/src/rebuild/verify.rs"),
+    ];
+    let parted = CODE.map(|code| code.split_once("#[cfg(test)]").unwrap_or((code, "")));
+    let words: Vec<&str> = MUTATION_WORDS.split_whitespace().collect();
+    assert_eq!(words.len(), 35);
+    let is_tested = |word: &str| {
+        let units = parted.iter().map(|(_, tests)| *tests);
+        TESTS.into_iter().chain(units).any(|test| test.contains(&format!("\"{word}\"")))
+    };
+    let untested: Vec<&&str> = words.iter().filter(|word| !is_tested(word)).collect();
+    assert!(untested.is_empty(), "no test reaches {untested:?}");
+    let mut said = 0;
+    for (code, _) in parted {
+        for call in ["refuse(", "failed(", "guard("] {
+            for (at, _) in code.match_indices(call) {
+                let literal =
+                    code[at + call.len()..].trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'));
+                let Some((word, _)) = literal.filter(|(word, _)| !word.contains(' ')) else { continue };
+                assert!(words.contains(&word), "{word} is not in the contract");
+                said += 1;
+            }
+        }
+    }
+    assert!(said >= 20, "{said} refusals were found in the code");
+}

@@ -138,14 +138,7 @@ pub(super) fn make(
         }
     }
     let used_size = tail.at;
-    if used_size - source_size > limits::MAX_NDS_GROWTH_BYTES {
-        let message = format!(
-            "{} bytes would be appended; {} are allowed",
-            used_size - source_size,
-            limits::MAX_NDS_GROWTH_BYTES
-        );
-        return Err(refuse("rebuild-layout-overflow", message, "Add or replace less at once."));
-    }
+    check_growth(used_size - source_size)?;
     let segments = tail.segments;
     let capacity = (0..=LARGEST_CODE).find(|code| SMALLEST_CARD << code >= used_size).unwrap_or(LARGEST_CODE);
     let final_size = if input.pad { SMALLEST_CARD << capacity } else { used_size };
@@ -159,6 +152,15 @@ pub(super) fn make(
         bytes.extend(owned);
     })?;
     Ok(Layout { tail_start, used_size, final_size, capacity, segments })
+}
+
+fn check_growth(appended: u64) -> Result<(), Refusal> {
+    let most = limits::MAX_NDS_GROWTH_BYTES;
+    if appended > most {
+        let message = format!("{appended} bytes would be appended; {most} are allowed");
+        return Err(refuse("rebuild-layout-overflow", message, "Add or replace less at once."));
+    }
+    Ok(())
 }
 
 fn check_header(rom: &Rom) -> Result<(), Refusal> {
@@ -238,4 +240,35 @@ fn overlay_table(
         place.ok_or_else(|| failed("the record is cut off".to_owned()))?.copy_from_slice(&word.to_le_bytes());
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::RomBuilder;
+
+    /// Limits that an input reaches with more than a hundred megabytes only.
+    #[test]
+    fn what_outgrows_a_card_or_its_share_is_refused() {
+        let mut patches = Vec::new();
+        let at = limits::MAX_NDS_ROM_BYTES - 0x200;
+        let mut tail = Tail { at, segments: Vec::new(), patches: &mut patches };
+        assert_eq!(tail.push("new-file", None, 0x200, vec![1; 0x200]).unwrap(), at as u32..(at + 0x200) as u32);
+        assert_eq!(tail.push("new-file", None, 0x200, vec![1]).unwrap_err().category, "rom-capacity-exceeded");
+        assert_eq!((tail.segments.len(), patches.len()), (1, 1));
+        assert!(check_growth(limits::MAX_NDS_GROWTH_BYTES).is_ok());
+        let refusal = check_growth(limits::MAX_NDS_GROWTH_BYTES + 1).unwrap_err();
+        assert_eq!(refusal.category, "rebuild-layout-overflow");
+    }
+
+    /// No ROM that was parsed has a shorter header, and every field lies in it: what a fault in the layout itself would bring about.
+    #[test]
+    fn a_field_outside_the_header_is_refused() {
+        let rom = Rom::parse(RomBuilder::default().build()).unwrap();
+        let mut patches = Vec::new();
+        let refusal = seal(&rom, &mut patches, |fields| fields.push((CHECKED - 1, vec![0; 2]))).unwrap_err();
+        assert_eq!(refusal.category, "header-rebuild-failed");
+        seal(&rom, &mut patches, |fields| fields.push((CHECKED - 2, vec![0; 2]))).unwrap();
+        assert_eq!(patches.len(), 2, "the field and the checksum");
+    }
 }
