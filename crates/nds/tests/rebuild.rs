@@ -215,6 +215,49 @@ fn version_3_replaces_a_compressed_program() {
 }
 
 #[test]
+fn version_3_changes_bytes_of_autoload_blocks() {
+    let mut program = SdkProgram::new(0x0200_4000, 0x1000);
+    program.autoloads = vec![(0x01ff_8000, vec![1; 0x40], 0x10), (0x027e_0000, vec![2; 0x24], 0)];
+    let of = |bytes: Vec<u8>| {
+        let arm9 = nds::testing::ProgramSpec { ram_address: 0x0200_4000, entry: 0x0200_4800, bytes };
+        Rom::parse(RomBuilder { arm9, ..RomBuilder::default() }.build()).unwrap()
+    };
+    let rom = of(program.image());
+    // The blocks follow the code, which begins at 0x4000 of the ROM and has 0x1000 bytes; the second one follows 0x40 bytes.
+    let edit = |target: Value, expected: &str| json!({"type": "replace-bytes", "target": target, "expected": expected, "replacement": "aabb"});
+    let block =
+        |index: u32, place: &str, at: u32| json!({"component": "arm9-autoload", "autoloadIndex": index, place: at});
+    let files = Files::new();
+    for (target, offset, expected) in [
+        (block(0, "relativeOffset", 0x3e), 0x503e, "0101"),
+        (block(0, "runtimeAddress", 0x01ff_8002), 0x5002, "0101"),
+        (block(1, "relativeOffset", 4), 0x5044, "0202"),
+        (block(1, "runtimeAddress", 0x027e_0022), 0x5062, "0202"),
+    ] {
+        let operations = json!([edit(target.clone(), expected)]);
+        let (_, report) = built(&rom, &manifest(&rom, 3, &operations), &files).unwrap();
+        let mut wanted = rom.bytes().to_vec();
+        wanted[offset..offset + 2].copy_from_slice(&[0xaa, 0xbb]);
+        assert!(report.output.bytes() == wanted, "{target}");
+    }
+    for (target, expected, refusal) in [
+        // A byte beyond the block, its BSS, another block's address, and a block that is not there.
+        (block(0, "relativeOffset", 0x3f), "0102", "unsupported-mutation-target"),
+        (block(0, "runtimeAddress", 0x01ff_8040), "0000", "unsupported-mutation-target"),
+        (block(0, "runtimeAddress", 0x027e_0000), "0202", "unsupported-mutation-target"),
+        (block(2, "relativeOffset", 0), "0000", "unsupported-mutation-target"),
+        (block(1, "relativeOffset", 0), "0203", "original-byte-guard-failed"),
+    ] {
+        assert_eq!(word(&rom, 3, &edit(target.clone(), expected), &files), refusal, "{target}");
+    }
+    assert_eq!(word(&rom, 2, &edit(block(0, "relativeOffset", 0), "0101"), &files), "mutation-manifest-invalid");
+    // In a compressed program the blocks are stored nowhere as they are.
+    let compressed = of(program.compressed().unwrap().0);
+    let refusal = word(&compressed, 3, &edit(block(0, "relativeOffset", 0), "0101"), &files);
+    assert_eq!(refusal, "unsupported-mutation-target");
+}
+
+#[test]
 fn a_dsi_title_needs_its_stale_digests_acknowledged() {
     let rom = Rom::parse(RomBuilder::everything().build()).unwrap();
     let mut files = Files::new();
