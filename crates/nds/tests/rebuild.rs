@@ -215,6 +215,38 @@ fn version_3_replaces_a_compressed_program() {
 }
 
 #[test]
+fn version_3_leaves_the_start_of_an_overlay_as_it_is() {
+    let rom = source();
+    let (mut manifest, files, image) = everything(&rom);
+    let alone = |manifest: &mut Value| {
+        let operation = manifest["operations"][5].clone();
+        manifest["operations"] = json!([operation]);
+    };
+    alone(&mut manifest);
+    let stream = |manifest: &Value| {
+        let (_, report) = built(&rom, manifest, &files).unwrap();
+        let id = rom.overlays().iter().find(|one| (one.processor, one.id) == (Processor::Arm9, 1)).unwrap().file_id;
+        stored(&report.output, id)
+    };
+    // The footer's first three bytes are the length of the part that is compressed, from the stream's end on (GBATEK, "BLZ").
+    let plain = |stream: &[u8]| {
+        let [.., a, b, c, _, _, _, _, _] = *stream else { panic!("no footer") };
+        stream.len() - (usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16)
+    };
+    manifest["formatVersion"] = json!(3);
+    let usual = stream(&manifest);
+    let wanted = plain(&usual) + 0x40;
+    manifest["operations"][0]["ignoreBoundary"] = json!(wanted);
+    let bounded = stream(&manifest);
+    assert!(plain(&bounded) >= wanted && plain(&usual) < wanted, "{} {}", plain(&bounded), plain(&usual));
+    assert_eq!(bounded[..wanted], image[..wanted]);
+    assert_eq!(nds::blz::decode(&bounded, &mut base::Budget::new(1 << 20)).unwrap(), image);
+    manifest["formatVersion"] = json!(2);
+    let refusal = planned(&rom, &manifest, &files).unwrap_err();
+    assert_eq!((refusal.category, refusal.message.contains("ignoreBoundary")), ("mutation-manifest-invalid", true));
+}
+
+#[test]
 fn version_3_changes_bytes_of_autoload_blocks() {
     let mut program = SdkProgram::new(0x0200_4000, 0x1000);
     program.autoloads = vec![(0x01ff_8000, vec![1; 0x40], 0x10), (0x027e_0000, vec![2; 0x24], 0)];
