@@ -110,7 +110,7 @@ fn longest_copies(data: &[u8]) -> Vec<Copy> {
             let there = data.get(place as usize..).unwrap_or_default();
             // A longer copy has to agree where the longest one so far ends.
             if distance >= NEAREST && there.get(best) == ahead.get(best) {
-                let length = ahead.iter().zip(there).take_while(|(one, other)| one == other).count();
+                let length = agreement(ahead, there);
                 if length > best {
                     best = length;
                     *found = Copy { length: length as u8, distance: distance as u16 };
@@ -123,6 +123,22 @@ fn longest_copies(data: &[u8]) -> Vec<Copy> {
         }
     }
     found
+}
+
+/// How many bytes two runs have in common at their start; eight are compared at a time.
+fn agreement(one: &[u8], other: &[u8]) -> usize {
+    let (ones, rest) = one.as_chunks::<8>();
+    let (others, _) = other.as_chunks::<8>();
+    for (index, (one, other)) in ones.iter().zip(others).enumerate() {
+        let differing = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if differing != 0 {
+            return 8 * index + differing.trailing_zeros() as usize / 8;
+        }
+    }
+    let whole = 8 * ones.len().min(others.len());
+    let behind = other.get(whole..).unwrap_or_default();
+    let left = if ones.len() <= others.len() { rest } else { one.get(whole..).unwrap_or_default() };
+    whole + left.iter().zip(behind).take_while(|(one, other)| one == other).count()
 }
 
 /// The length of the token at every place on the cheapest way from there to the end; 1 is a literal.
@@ -215,6 +231,18 @@ mod tests {
                     prop_assert!(stream.len() <= other.len().next_multiple_of(4));
                 }
             }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn runs_agree_as_far_as_their_bytes_do(one in proptest::collection::vec(0_u8..3, 0..30), other in proptest::collection::vec(0_u8..3, 0..30), same in 0_usize..30) {
+            let mut other = other;
+            for (to, from) in other.iter_mut().zip(&one).take(same) {
+                *to = *from;
+            }
+            let expected = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+            proptest::prop_assert_eq!(agreement(&one, &other), expected);
         }
     }
 }
