@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg(unix)]
 
+mod transcript;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -365,5 +367,24 @@ fn no_checkpoint_of_ours_is_left_when_the_connection_ends() {
     let next = Monitor::connect(address, Duration::from_millis(LONG)).unwrap();
     assert!(next.checkpoints(LONG).unwrap().is_empty());
     drop(next);
+    rig.end();
+}
+
+/// The recording that another test plays: the real VICE still says the same. With `UPDATE_TRANSCRIPT` it is made anew.
+#[test]
+fn the_recorded_session_is_what_vice_says() {
+    let mut rig = Rig::start();
+    let (address, count) = (rig.monitor.address(), rig.label("count"));
+    rig.monitor.close().unwrap();
+    let recorder = transcript::Recorder::before(address);
+    rig.monitor = Monitor::connect(recorder.address, Duration::from_millis(LONG)).unwrap();
+    let told = transcript::session(&rig.monitor, count);
+    let text = recorder.text();
+    if std::env::var_os("UPDATE_TRANSCRIPT").is_some() {
+        std::fs::write(transcript::file(), &text).unwrap();
+    }
+    let recording = std::fs::read_to_string(transcript::file()).unwrap();
+    let played = Monitor::connect(transcript::play(&recording), Duration::from_millis(LONG)).unwrap();
+    assert_eq!(told, transcript::session(&played, count));
     rig.end();
 }
