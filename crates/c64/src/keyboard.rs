@@ -61,9 +61,11 @@ fn unknown(character: char) -> Problem {
 fn named(name: &str) -> Result<u8, Problem> {
     let name = name.to_ascii_uppercase();
     if let Some(digits) = name.strip_prefix('$') {
-        let code = u8::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 2);
-        return code
-            .ok_or_else(|| Problem::option(format!("{{{name}}} is no code: {{$9D}} has two hexadecimal digits")));
+        // No key has the code 0, and emulators end the text there.
+        let code = u8::from_str_radix(digits, 16).ok().filter(|code| digits.len() == 2 && *code != 0);
+        return code.ok_or_else(|| {
+            Problem::option(format!("{{{name}}} is no code: {{$9D}} has two hexadecimal digits, and 00 is no key"))
+        });
     }
     let table = Encoding::PetsciiUpper.table();
     table.iter().find(|entry| !entry.printable && entry.name == name).map(|entry| entry.byte).ok_or_else(|| {
@@ -94,6 +96,7 @@ mod tests {
             ("{FIRE}", "{FIRE} is no key"),
             ("{$1}", "two hexadecimal digits"),
             ("{$+1}", "two hexadecimal digits"),
+            ("{$00}", "00 is no key"),
         ] {
             let problem = keys(text).unwrap_err();
             assert!(problem.message.contains(words), "{text}: {}", problem.message);
