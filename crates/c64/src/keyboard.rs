@@ -62,7 +62,8 @@ fn named(name: &str) -> Result<u8, Problem> {
     let name = name.to_ascii_uppercase();
     if let Some(digits) = name.strip_prefix('$') {
         // No key has the code 0, and emulators end the text there.
-        let code = u8::from_str_radix(digits, 16).ok().filter(|code| digits.len() == 2 && *code != 0);
+        let plain = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let code = u8::from_str_radix(digits, 16).ok().filter(|code| plain && *code != 0);
         return code.ok_or_else(|| {
             Problem::option(format!("{{{name}}} is no code: {{$9D}} has two hexadecimal digits, and 00 is no key"))
         });
