@@ -96,6 +96,18 @@ server_codes! {
     ViceTargetMethodTimeout = "vice_target_method_timeout", retryable: false;
     /// The call did not reach the connector, or was refused before it.
     ViceTargetMethodFailed = "vice_target_method_failed", retryable: false;
+    /// The connector did not have VICE's answer in time.
+    ViceTimeout = "vice_timeout", retryable: false;
+    /// The machine runs, and VICE answers this only while it is stopped.
+    ViceTargetNotStopped = "vice_target_not_stopped", retryable: false;
+    /// VICE refused a command.
+    ViceCommandFailed = "vice_command_failed", retryable: false;
+    /// VICE answered what is no answer, and the connector let go of it.
+    ViceProtocolError = "vice_protocol_error", retryable: false;
+    /// The connector has lost VICE.
+    ViceConnectionLost = "vice_connection_lost", retryable: false;
+    /// This build of VICE writes beyond its memory when it is asked for its screen.
+    ViceUnsupportedBuild = "vice_unsupported_build", retryable: false;
     /// The connector gave no picture of the screen, or one that does not fit together.
     ViceCaptureFailed = "vice_capture_failed", retryable: false;
     /// The connector did not read the memory that was asked for.

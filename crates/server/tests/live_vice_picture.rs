@@ -194,14 +194,15 @@ fn the_frame_of_vice_is_what_its_memory_decodes_to() {
     assert_eq!(indices(&std::fs::read(rig.workspace.path().join("whole.png")).unwrap()), whole);
     let inside: Vec<u8> = whole.chunks(504).skip(50).take(200).flat_map(|row| row[136..456].to_vec()).collect();
     assert_eq!(inside, cropped);
-    assert!(facts["notes"][0].as_str().unwrap().contains("does not send the last pixels"), "{facts}");
+    assert!(facts["notes"][0].as_str().unwrap().contains("VICE says y_offset 51"), "{facts}");
+    assert!(facts["notes"][1].as_str().unwrap().contains("does not send the last pixels"), "{facts}");
     let again = rig.server.refused("vice_capture_screen", json!({"output_path": "whole.png"}));
     assert!(again.contains("file_exists"), "{again}");
 
     // While the machine runs there is no picture, and several reads would be of different moments.
     assert_eq!(rig.server.call("vice_resume", json!({}))["structuredContent"]["ok"], true);
     let refused = rig.server.refused("vice_capture_screen", json!({}));
-    assert!(refused.contains("vice_capture_failed") && refused.contains("vice_interrupt"), "{refused}");
+    assert!(refused.contains("vice_target_not_stopped") && refused.contains("vice_interrupt"), "{refused}");
     let sources = json!({"bitmap": vice(RAM, 0x2000), "screen": vice(RAM, 0x0C00)});
     let refused = rig.server.refused("decode_c64_hires_bitmap", sources.clone());
     assert!(refused.contains("allow_non_atomic_vice_reads"), "{refused}");
@@ -209,5 +210,5 @@ fn the_frame_of_vice_is_what_its_memory_decodes_to() {
     allowed["allow_non_atomic_vice_reads"] = json!(true);
     // Our connector reads from a machine that is stopped only, and says so.
     let refused = rig.server.refused("decode_c64_hires_bitmap", allowed);
-    assert!(refused.contains("vice_read_failed"), "{refused}");
+    assert!(refused.contains("vice_target_not_stopped"), "{refused}");
 }

@@ -210,22 +210,18 @@ impl Vice {
     /// Reads memory without side effects, all that was asked for or nothing.
     ///
     /// # Errors
-    /// `vice_read_failed` with what the connector said, and those of [`Self::call`].
+    /// Those that [`refused`] gives, `vice_read_failed` for bytes that are not all of them, and those of [`Self::call`].
     pub async fn read_memory(&self, part: MemoryPart, timeout_ms: u64) -> Result<Vec<u8>, ToolError> {
         let MemoryPart { bank, memspace, start, count } = part;
         let end = usize::from(start).saturating_add(count.saturating_sub(1));
         let arguments = json!({"bank_id": bank, "start": start, "end": end, "side_effects": false, "max_bytes": count,
             "memspace": memspace});
         let envelope = self.call("read_memory", arguments, timeout_ms).await?;
-        let failed = |message: String| {
-            let error = ToolError::new(ErrorCode::ViceReadFailed, message);
-            error.detail("connector_error", envelope.get("error").cloned().unwrap_or_default())
-        };
         if envelope.get("ok") != Some(&json!(true)) {
-            let said = said(envelope.get("error").unwrap_or(&Value::Null));
-            return Err(failed(format!("${start:04X} to ${end:04X} of bank {bank} was not read: {said}"))
-                .hint("the machine must be stopped (vice_interrupt), and the bank one of vice_list_banks"));
+            let what = format!("${start:04X} to ${end:04X} of bank {bank} was not read");
+            return Err(refused(&envelope, ErrorCode::ViceReadFailed, &what));
         }
+        let failed = |message: String| ToolError::new(ErrorCode::ViceReadFailed, message);
         let digits = result(&envelope).get("bytes").and_then(Value::as_str).unwrap_or_default().to_owned();
         let bytes = c64::from_hex("bytes", &digits).map_err(|problem| failed(problem.message))?;
         if bytes.len() == count {
@@ -343,6 +339,25 @@ impl Binding {
 /// The result in an envelope; empty when it says no.
 pub fn result(envelope: &Object) -> Object {
     envelope.get("result").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// What an envelope that says no is to a tool: an error of the connector's own code, or of `otherwise` where that is none of ours.
+pub fn refused(envelope: &Object, otherwise: ErrorCode, what: &str) -> ToolError {
+    let error = envelope.get("error").cloned().unwrap_or_default();
+    let word = error.get("code").and_then(Value::as_str).unwrap_or_default();
+    let code = ErrorCode::named(word).filter(|_| word.starts_with("vice_")).unwrap_or(otherwise);
+    let hint = match code {
+        ErrorCode::ViceTargetNotStopped => "call vice_interrupt first, or let it run to a checkpoint",
+        ErrorCode::ViceUnsupportedBuild => {
+            "use VICE 3.11 or newer; `retroscope vice-connector --allow-display-on-old-vice` asks older ones all the same"
+        }
+        ErrorCode::ViceTimeout => "raise timeout_ms; vice_status says what is known",
+        ErrorCode::ViceCommandFailed => {
+            "VICE takes it in no other state either; the banks it has are those of vice_list_banks"
+        }
+        _ => "vice_status says what is known of the machine",
+    };
+    ToolError::new(code, format!("{what}: {}", said(&error))).hint(hint).detail("connector_error", error)
 }
 
 /// Time for HTTP, which is that of the call and of the two layers below.

@@ -24,6 +24,8 @@ pub(super) struct Frame {
     pub inner: Area,
     /// Whether `inner` is one row above what VICE said, which the connector had not corrected.
     pub corrected: bool,
+    /// The row that VICE said.
+    pub said: usize,
     /// Pixels at the end that VICE did not send.
     pub missing: u64,
     pub palette: Palette,
@@ -65,7 +67,9 @@ impl Frame {
             ));
         }
         // On every VICE tried the picture starts one row above what VICE says; a connector that corrects it tells that row too.
-        let corrected = !result.contains_key("reported_y_offset") && inner.y > 0;
+        let told = result.contains_key("reported_y_offset");
+        let said = if told { number(result, "reported_y_offset")? } else { inner.y };
+        let corrected = !told && inner.y > 0;
         if corrected {
             inner.y -= 1;
         }
@@ -86,7 +90,7 @@ impl Frame {
             return Err(format!("a pixel has colour {highest}, and the palette {} colours", palette.colors().len()));
         }
         let missing = result.get("missing_bytes").and_then(Value::as_u64).unwrap_or_default();
-        Ok(Self { whole, pixels: buffer, inner, corrected, missing, palette })
+        Ok(Self { whole, pixels: buffer, inner, corrected, said, missing, palette })
     }
 
     /// What is inside the border, or everything.
@@ -126,13 +130,13 @@ mod tests {
     #[test]
     fn the_picture_starts_one_row_above_what_vice_says_unless_that_was_corrected() {
         let raw = Frame::of(&result()).unwrap();
-        assert!(raw.corrected);
+        assert!(raw.corrected && raw.said == 2);
         // Rows 1 and 2, columns 1 and 2, of rows of four.
         assert_eq!(raw.picture(true).pixels, [4 + 1, 4 + 2, 8 + 1, 8 + 2]);
         let mut told = result();
         told.insert("reported_y_offset".to_owned(), json!(3));
         let own = Frame::of(&told).unwrap();
-        assert!(!own.corrected);
+        assert!(!own.corrected && own.said == 3);
         assert_eq!(own.picture(true).pixels, [8 + 1, 8 + 2, 12 + 1, 12 + 2]);
         let whole = own.picture(false);
         assert_eq!((whole.width, whole.height, whole.pixels), (4, 4, (0..16).collect()));
@@ -160,6 +164,7 @@ mod tests {
             ("inner", inner(3, 2), "the inner rectangle, 2 x 2 at 3, 1, is not inside"),
             ("inner", inner(0, 0), "the inner rectangle, 0 x 2"),
             ("inner", inner(u64::MAX, 2), "is not inside the frame"),
+            ("reported_y_offset", json!("51"), "reported_y_offset is \"51\", not a number"),
             ("palette", json!([]), "palette must be a non-empty array"),
             ("palette", json!([{"r": 0, "g": 0, "b": 256}]), "a colour of the palette"),
             ("palette", json!([{"r": 0, "g": 0, "b": 0}]), "a pixel has colour 15, and the palette 1 colours"),

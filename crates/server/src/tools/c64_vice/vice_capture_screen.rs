@@ -5,7 +5,7 @@ use super::prelude::*;
 use crate::errors::ErrorCode;
 use crate::tools::Picture;
 use crate::tools::c64_shared::picture::output;
-use serde_json::Value;
+use crate::vice_client::{refused, result};
 
 /// The tool.
 #[derive(Debug)]
@@ -31,10 +31,6 @@ pub struct Params {
     timeout_ms: Time,
 }
 
-/// What is said when the rectangle was moved here.
-const CORRECTED: &str =
-    "the connector gave VICE's rectangle, which is one row too low: y_offset is one less than it said";
-
 /// What is said when pixels are missing.
 const MISSING: &str = "this VICE does not send the last pixels of the border's last line; they repeat the one before";
 
@@ -51,9 +47,9 @@ impl Tool for ViceCaptureScreen {
         let time = params.timeout_ms.get("timeout_ms", ErrorCode::ViceInvalidArgument)?;
         let envelope = context.vice().call("capture_display", json!({"use_vic": params.use_vic}), time).await?;
         if envelope.get("ok") != Some(&json!(true)) {
-            return Err(refused(&envelope.get("error").cloned().unwrap_or_default()));
+            return Err(refused(&envelope, ErrorCode::ViceCaptureFailed, "there is no picture"));
         }
-        let frame = Frame::of(&crate::vice_client::result(&envelope)).map_err(|wrong| {
+        let frame = Frame::of(&result(&envelope)).map_err(|wrong| {
             ToolError::new(ErrorCode::ViceCaptureFailed, format!("the connector's frame cannot be used: {wrong}"))
                 .hint("nothing was written; `retroscope vice-connector` gives frames that fit")
         })?;
@@ -63,11 +59,14 @@ impl Tool for ViceCaptureScreen {
             Some((path, overwrite)) => Some(context.workspace()?.write_file(&path, &file.png, overwrite)?),
             None => None,
         };
-        let notes: Vec<&str> = [(frame.corrected, CORRECTED), (frame.missing > 0, MISSING)]
-            .iter()
-            .filter(|(is, _)| *is)
-            .map(|(_, note)| *note)
-            .collect();
+        let mut notes = Vec::new();
+        if frame.said != frame.inner.y {
+            let who = if frame.corrected { "this tool" } else { "the connector" };
+            notes.push(format!("VICE says y_offset {}, which is one row too low; {who} corrected it", frame.said));
+        }
+        if frame.missing > 0 {
+            notes.push(MISSING.to_owned());
+        }
         let inner = frame.inner;
         let facts = json!({
             "mode": "vice_capture",
@@ -83,18 +82,4 @@ impl Tool for ViceCaptureScreen {
         });
         Ok(Picture { png: file.png, facts })
     }
-}
-
-/// What the connector refused, with what to do about it.
-fn refused(error: &Value) -> ToolError {
-    let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
-    let hint = match text("code") {
-        "vice_target_not_stopped" => "call vice_interrupt first, or let it run to a checkpoint",
-        "vice_unsupported_build" => {
-            "use VICE 3.11 or newer; `retroscope vice-connector --allow-display-on-old-vice` asks older ones all the same"
-        }
-        "vice_timeout" => "raise timeout_ms; vice_status says what is known",
-        _ => "vice_status says what is known of the machine",
-    };
-    ToolError::new(ErrorCode::ViceCaptureFailed, text("message")).hint(hint).detail("connector_error", error.clone())
 }
