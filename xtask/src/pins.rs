@@ -16,8 +16,6 @@ pub const DEBIAN: &[(&str, Probe)] = &[
     ("binutils", Probe::Program("objdump")),
     ("gcc", Probe::Program("gcc")),
     ("gdb", Probe::Program("gdb")),
-    // Kills a program at a system call, or fails that.
-    ("strace", Probe::Program("strace")),
     ("python3", Probe::Program("python3")),
     ("python3-venv", Probe::Python("venv, ensurepip")),
     ("nodejs", Probe::Program("node")),

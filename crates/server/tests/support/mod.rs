@@ -7,8 +7,6 @@ pub mod fake_connector;
 pub mod fake_ghidra;
 pub mod http_client;
 pub mod nds;
-#[cfg(target_os = "linux")]
-pub mod nds_build;
 pub mod stdio_client;
 #[cfg(target_os = "linux")]
 pub mod vice;
