@@ -312,7 +312,7 @@ impl Workspace {
         }
         self.reached("renaming");
         let moved = above.rename(&fresh, &above, name);
-        self.reached("renamed");
+        self.reached(if moved.is_ok() { "renamed" } else { "not renamed" });
         if moved.is_err() {
             drop(above.remove_dir_all(&fresh));
         }
@@ -499,8 +499,8 @@ fn fill(above: &Dir, name: &str, files: &[(PathBuf, &[u8])], reached: &dyn Fn(&s
             folder.create_dir_all(parent)?;
         }
         write_new(&folder, path, contents)?;
+        reached("wrote a file");
     }
-    reached("all files written");
     sync_folder(&folder)
 }
 
