@@ -2,12 +2,14 @@
 //! that a reader sees the old file or the new one, never half of it.
 
 use crate::errors::{ErrorCode, ToolError};
+use base::limits;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
+use std::fs::TryLockError;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The folder that tools work below.
 #[derive(Debug)]
@@ -472,10 +474,15 @@ fn hold_staging(folder: &Dir) -> io::Result<Option<std::fs::File>> {
                 folder.remove_dir_all(&name)?;
             }
         }
-        held.unlock()?;
     }
-    drop(held.lock_shared());
-    Ok(Some(held))
+    // Who removes is done in an instant, or is no server of ours that works.
+    for _ in 0..limits::STAGING_LOCK_TRIES {
+        match held.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(limits::STAGING_LOCK_WAIT_MS)),
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(held)),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds a lock on the folder above"))
 }
 
 fn write_new(folder: &Dir, name: &Path, contents: &[u8]) -> io::Result<()> {
