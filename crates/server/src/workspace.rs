@@ -67,7 +67,6 @@ impl Workspace {
     }
 
     /// Tells a test how far work that publishes something is; outside of tests there is nobody to tell.
-    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "the observer is there in tests only"))]
     pub fn reached(&self, step: &str) {
         #[cfg(test)]
         self.observer.tell(step);

@@ -165,6 +165,36 @@ fn a_build_without_room_leaves_nothing() {
     rig.check();
 }
 
+/// With the feature `live` alone: it needs a mount of its own, which a plain `cargo test` may not be allowed.
+#[cfg(feature = "live")]
+#[test]
+fn a_disk_that_is_full_at_any_file_leaves_nothing() {
+    let rig = Rig::new();
+    fs::create_dir(rig.folder.path().join("output")).unwrap();
+    // What is left is told before the disk goes, as it is seen from within alone.
+    let script = "mount -t tmpfs -o size=$0k none output || exit 99
+        \"$@\"; code=$?; find output -mindepth 3 -printf '\\nleft %P\\n' >&2; exit $code";
+    let namespace: &[&str] = if nix::unistd::geteuid().is_root() { &["unshare", "-m"] } else { &["unshare", "-Urm"] };
+    let mut refused = 0;
+    // Less and less is missing, a page at a time, from the first page of the ROM (128 KiB) to the last of the evidence.
+    for kib in (4..=128).step_by(31).chain((132..512).step_by(4)) {
+        let kib = kib.to_string();
+        let limits = [namespace, &["sh", "-c", script, &kib]].concat();
+        let outcome = rig.within(&limits, "nds_mutation_build").output().unwrap();
+        let told = told(&outcome);
+        assert_ne!(outcome.status.code(), Some(99), "there is no disk of our own: {told}");
+        if outcome.status.success() {
+            assert!(refused > 8, "only {refused} disks were full");
+            rig.check_source();
+            return;
+        }
+        assert!(told.contains("staging-failed") && told.contains("No space left"), "{kib} KiB: {told}");
+        assert!(!told.contains("\nleft "), "{kib} KiB: {told}");
+        refused += 1;
+    }
+    panic!("512 KiB are not enough");
+}
+
 #[test]
 fn a_folder_that_may_not_be_written_to_is_told_and_left_alone() {
     let rig = Rig::new();
