@@ -140,17 +140,14 @@ fn a_build_killed_at_any_instant_is_whole_or_not_there() {
 #[test]
 fn two_builds_of_one_identity_at_once_make_one() {
     let rig = Rig::new();
-    let mut raced = 0;
     for _ in 0..ROUNDS {
         drop(fs::remove_dir_all(rig.folder.path().join("output")));
         let answers = [rig.spawn(), rig.spawn()].map(|child| answer(child.wait_with_output().unwrap()));
         let made = answers.iter().filter(|answer| answer["reused"] == json!(false)).count();
         assert_eq!(made, 1, "{answers:?}");
         assert_eq!(answers[0]["outputSha256"], answers[1]["outputSha256"]);
-        raced += 1;
         rig.check();
     }
-    assert_eq!(raced, ROUNDS);
 }
 
 #[test]
@@ -175,9 +172,8 @@ fn a_disk_that_is_full_at_any_file_leaves_nothing() {
     let script = "mount -t tmpfs -o size=$0k none output || exit 99
         \"$@\"; code=$?; find output -mindepth 3 -printf '\\nleft %P\\n' >&2; exit $code";
     let namespace: &[&str] = if nix::unistd::geteuid().is_root() { &["unshare", "-m"] } else { &["unshare", "-Urm"] };
-    let mut refused = 0;
     // Less and less is missing, a page at a time, from the first page of the ROM (128 KiB) to the last of the evidence.
-    for kib in (4..=128).step_by(31).chain((132..512).step_by(4)) {
+    for (refused, kib) in (4..=128).step_by(31).chain((132..512).step_by(4)).enumerate() {
         let kib = kib.to_string();
         let limits = [namespace, &["sh", "-c", script, &kib]].concat();
         let outcome = rig.within(&limits, "nds_mutation_build").output().unwrap();
@@ -190,7 +186,6 @@ fn a_disk_that_is_full_at_any_file_leaves_nothing() {
         }
         assert!(told.contains("staging-failed") && told.contains("No space left"), "{kib} KiB: {told}");
         assert!(!told.contains("\nleft "), "{kib} KiB: {told}");
-        refused += 1;
     }
     panic!("512 KiB are not enough");
 }
