@@ -316,6 +316,10 @@ pub const MAX_NDS_GROWTH_BYTES: u64 = 128 * 1024 * 1024;
 pub const MAX_NDS_TABLE_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of all files of one manifest together: every byte of the largest ROM once, and all that may be appended.
 pub const MAX_MUTATION_ARTIFACTS_BYTES: u64 = MAX_NDS_ROM_BYTES + MAX_NDS_GROWTH_BYTES;
+/// Times that a build asks for the folder of builds, while another one removes there what was abandoned.
+pub const STAGING_LOCK_TRIES: u32 = 200;
+/// Milliseconds between two of them: two seconds in all, where removing a build takes some milliseconds.
+pub const STAGING_LOCK_WAIT_MS: u64 = 10;
 /// Bytes of one byte edit that are shown as a difference: some lines on a screen.
 pub const MUTATION_DIFF_BYTES: usize = 64;
 /// Earlier places of the same three bytes that the BLZ encoder looks at for a longer copy: four times as many make real code

@@ -2,17 +2,22 @@
 //! that a reader sees the old file or the new one, never half of it.
 
 use crate::errors::{ErrorCode, ToolError};
+use base::limits;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
+use std::fs::TryLockError;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The folder that tools work below.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     folder: Dir,
+    #[cfg(test)]
+    pub(crate) observer: tests::Observer,
 }
 
 /// A file to read, known to be a regular one of an allowed size.
@@ -53,7 +58,20 @@ impl Workspace {
             ToolError::new(ErrorCode::ConfigInvalid, format!("the workspace {}: {error}", root.display()))
         };
         let folder = Dir::open_ambient_dir(root, ambient_authority()).map_err(failed)?;
-        Ok(Self { root: root.to_owned(), folder })
+        Ok(Self {
+            root: root.to_owned(),
+            folder,
+            #[cfg(test)]
+            observer: tests::Observer::default(),
+        })
+    }
+
+    /// Tells a test how far work that publishes something is; outside of tests there is nobody to tell.
+    pub fn reached(&self, step: &str) {
+        #[cfg(test)]
+        self.observer.tell(step);
+        #[cfg(not(test))]
+        let _: &str = step;
     }
 
     /// The folder's path.
@@ -262,7 +280,8 @@ impl Workspace {
         let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = self.make_folder(relative.parent().unwrap_or(Path::new("")))?;
         let (fresh, aside) = (temporary_name(), temporary_name());
-        let outcome = fill(&above, &fresh, files).and_then(|()| exchange(&above, name.as_ref(), &fresh, &aside));
+        let outcome =
+            fill(&above, &fresh, files, &|_| ()).and_then(|()| exchange(&above, name.as_ref(), &fresh, &aside));
         if outcome.is_err() {
             drop(above.remove_dir_all(&fresh));
         }
@@ -283,14 +302,18 @@ impl Workspace {
         };
         let staging = refused(ErrorCode::StagingFailed);
         let name = relative.file_name().ok_or_else(|| staging(io::ErrorKind::InvalidInput.into()))?;
+        self.reached("making the folders above");
         let above = self.make_folder(relative.parent().unwrap_or(Path::new(""))).map_err(&staging)?;
-        remove_abandoned(&above);
+        self.reached("removing what was abandoned");
+        let _held = hold_staging(&above).map_err(&staging)?;
         let fresh = temporary_name();
-        if let Err(error) = fill(&above, &fresh, files) {
+        if let Err(error) = fill(&above, &fresh, files, &|step| self.reached(step)) {
             drop(above.remove_dir_all(&fresh));
             return Err(staging(error));
         }
+        self.reached("renaming");
         let moved = above.rename(&fresh, &above, name);
+        self.reached(if moved.is_ok() { "renamed" } else { "not renamed" });
         if moved.is_err() {
             drop(above.remove_dir_all(&fresh));
         }
@@ -426,26 +449,39 @@ fn check_kind(path: &str, is_file: bool, is_folder: bool) -> Result<(), ToolErro
     Err(ToolError::new(ErrorCode::FileRefused, format!("`{path}` is {what}")).hint("name a regular file"))
 }
 
-/// A name that nothing else has.
+/// A name that nothing else has: an earlier process of this number may have left one.
 fn temporary_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!(".retroscope-{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    format!(".retroscope-{}-{now:x}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Removes what servers that were killed have left of their work: those whose process is no more.
-fn remove_abandoned(folder: &Dir) {
+/// Says that something is being staged in a folder, until the answer is dropped. When nobody else says so, what is staged
+/// there was left by servers that were killed, and is removed: the system takes the lock from a process that ends, where a
+/// number of a process may belong to another one by then, above all in a container.
+fn hold_staging(folder: &Dir) -> io::Result<Option<std::fs::File>> {
     if !cfg!(target_os = "linux") {
-        return;
+        return Ok(None);
     }
-    for entry in folder.entries().into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let middle = name.strip_prefix(".retroscope-").and_then(|rest| rest.strip_suffix(".tmp"));
-        let process = middle.and_then(|middle| middle.split_once('-')?.0.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
-            // Another server may be removing it too.
-            drop(folder.remove_dir_all(&name));
+    let held = folder.open(".")?.into_std();
+    // What cannot be locked, as on some file systems of a network, is staged in all the same, and nothing removed.
+    if held.try_lock().is_ok() {
+        for entry in folder.entries()?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let staged = name.starts_with(".retroscope-") && name.ends_with(".tmp");
+            if staged && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folder.remove_dir_all(&name)?;
+            }
         }
     }
+    // Who removes is done in an instant, or is no server of ours that works.
+    for _ in 0..limits::STAGING_LOCK_TRIES {
+        match held.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(limits::STAGING_LOCK_WAIT_MS)),
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(held)),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds a lock on the folder above"))
 }
 
 fn write_new(folder: &Dir, name: &Path, contents: &[u8]) -> io::Result<()> {
@@ -459,14 +495,17 @@ fn sync_folder(folder: &Dir) -> io::Result<()> {
     if cfg!(unix) { folder.open(".")?.sync_all() } else { Ok(()) }
 }
 
-fn fill(above: &Dir, name: &str, files: &[(PathBuf, &[u8])]) -> io::Result<()> {
+fn fill(above: &Dir, name: &str, files: &[(PathBuf, &[u8])], reached: &dyn Fn(&str)) -> io::Result<()> {
+    reached("making the staging folder");
     above.create_dir(name)?;
     let folder = above.open_dir(name)?;
     for (path, contents) in files {
+        reached("writing a file");
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder.create_dir_all(parent)?;
         }
         write_new(&folder, path, contents)?;
+        reached("wrote a file");
     }
     sync_folder(&folder)
 }
@@ -526,8 +565,32 @@ impl Identity {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    type Told = Box<dyn Fn(&str) + Send>;
+
+    /// What a test does at each step of publishing.
+    #[derive(Default)]
+    pub(crate) struct Observer(std::sync::Mutex<Option<Told>>);
+
+    impl std::fmt::Debug for Observer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Observer")
+        }
+    }
+
+    impl Observer {
+        pub(crate) fn set(&self, told: impl Fn(&str) + Send + 'static) {
+            *self.0.lock().unwrap() = Some(Box::new(told));
+        }
+
+        pub(super) fn tell(&self, step: &str) {
+            if let Some(told) = &*self.0.lock().unwrap() {
+                told(step);
+            }
+        }
+    }
 
     fn workspace() -> (tempfile::TempDir, Workspace) {
         let folder = tempfile::tempdir().unwrap();

@@ -178,7 +178,11 @@ pub(super) fn program_size(rom: &Rom, size: u32, patches: &mut Vec<Patch>) -> Re
 }
 
 /// Writes fields of the header and its checksum, over what earlier patches make of it.
-fn seal(rom: &Rom, patches: &mut Vec<Patch>, fields: impl FnOnce(&mut Vec<(usize, Vec<u8>)>)) -> Result<(), Refusal> {
+pub(super) fn seal(
+    rom: &Rom,
+    patches: &mut Vec<Patch>,
+    fields: impl FnOnce(&mut Vec<(usize, Vec<u8>)>),
+) -> Result<(), Refusal> {
     let mut owned: Vec<(usize, Vec<u8>)> = Vec::new();
     patches.retain(|patch| {
         let ours = patch.kind == "header";

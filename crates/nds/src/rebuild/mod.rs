@@ -12,6 +12,8 @@ mod names;
 mod plan;
 mod target;
 mod verify;
+#[cfg(test)]
+mod words;
 
 pub use evidence::{Evidence, check_evidence, evidence, resolved, verification};
 pub use layout::{Layout, Segment};

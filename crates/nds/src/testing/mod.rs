@@ -3,11 +3,13 @@
 
 mod blz;
 mod program;
+mod words;
 
 use std::collections::BTreeMap;
 
 pub use blz::compress;
 pub use program::{PARAMS_AT, SdkProgram};
+pub use words::rebuild_words;
 
 use crate::Processor;
 use crate::crc::crc16;

@@ -30,12 +30,17 @@ impl Tool for NdsMutationBuild {
                 return Ok(Build::new(rom, &plan, &report, true));
             }
             job.going_on(1, 4, "building")?;
-            let report = rebuild::verify(rom, &plan, rebuild::apply(rom, &plan)?)?;
+            let workspace = context.workspace()?;
+            workspace.reached("planned");
+            let output = rebuild::apply(rom, &plan)?;
+            workspace.reached("applied");
+            let report = rebuild::verify(rom, &plan, output)?;
+            workspace.reached("verified");
             let evidence = rebuild::evidence(rom, &plan, &report)?;
             job.going_on(2, 4, "writing")?;
             let mut files = vec![(PathBuf::from(&plan.manifest.filename), report.output.bytes())];
             files.extend(evidence.iter().map(|(name, bytes)| (PathBuf::from(name), bytes.as_slice())));
-            if context.workspace()?.publish_folder(&root(&plan), &files)? {
+            if workspace.publish_folder(&root(&plan), &files)? {
                 return Ok(Build::new(rom, &plan, &report, false));
             }
             // Somebody else was quicker.

@@ -10,6 +10,7 @@ use ::nds::testing::RomBuilder;
 use base::limits;
 use serde_json::Value;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -21,7 +22,12 @@ pub type Call = Box<dyn Fn(&'static str, Value) -> Pin<Box<dyn Future<Output = T
 
 /// A context over a folder, with the usual bound on answers.
 pub fn context(folder: &TempDir, facts: Facts) -> Context {
-    let workspace = Workspace::open(&folder.path().canonicalize().unwrap()).unwrap();
+    context_at(folder.path(), facts)
+}
+
+/// The same over a folder that another process made.
+pub fn context_at(folder: &Path, facts: Facts) -> Context {
+    let workspace = Workspace::open(&folder.canonicalize().unwrap()).unwrap();
     let agent = AgentClient::new("", Duration::ZERO);
     Context::new(agent, Some(limits::DEFAULT_OUTPUT_CHARS), Some(workspace), LaunchRoots::default(), facts)
 }

@@ -1,6 +1,10 @@
 //! The three tools on a workspace: a build is whole or not there, reused when it is right, and never repaired.
 
-use crate::tools::nds::tests::{Call, code, files};
+#[cfg(target_os = "linux")]
+mod steps;
+
+use crate::context::{Context, Facts};
+use crate::tools::nds::tests::{Call, caller, code, context};
 use ::nds::testing::RomBuilder;
 use ::nds::{Rom, sha256_hex};
 use serde_json::{Value, json};
@@ -12,6 +16,7 @@ const FIRST: &[u8] = b"a new file";
 
 pub(super) struct Rig {
     folder: TempDir,
+    context: Context,
     call: Call,
     rom: Rom,
 }
@@ -21,8 +26,12 @@ impl Rig {
         let bytes = RomBuilder { dsi: None, ..RomBuilder::everything() }.build();
         let rom = Rom::parse(bytes.clone()).unwrap();
         let text = manifest(&rom).to_string();
-        let (folder, call) = files(&[("rom.nds", &bytes), ("mod.json", text.as_bytes()), ("new.bin", FIRST)]);
-        Self { folder, call, rom }
+        let folder = tempfile::tempdir().unwrap();
+        for (name, contents) in [("rom.nds", bytes.as_slice()), ("mod.json", text.as_bytes()), ("new.bin", FIRST)] {
+            fs::write(folder.path().join(name), contents).unwrap();
+        }
+        let context = context(&folder, Facts::default());
+        Self { call: caller(context.clone()), context, folder, rom }
     }
 
     pub(super) async fn tool(&self, name: &'static str) -> Result<Value, crate::errors::ToolError> {
