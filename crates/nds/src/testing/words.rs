@@ -9,7 +9,8 @@ const MADE: [&str; 6] = ["refuse(", "failed(", "guard(", "Refusal::new(", "categ
 /// The words of errors in the sources of `rebuild`, those of their tests left out.
 pub fn rebuild_words() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rebuild");
-    let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = |folder| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let paths = entries(folder.clone()).chain(entries(folder.join("plan")));
     let sources = paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     let sources = sources.filter(|path| path.file_stem().is_some_and(|name| name != "words"));
     sources.filter_map(|path| std::fs::read_to_string(path).ok()).flat_map(|source| words(&source)).collect()

@@ -162,8 +162,7 @@ fn a_build_without_room_leaves_nothing() {
     rig.check();
 }
 
-/// With the feature `live` alone: it needs a mount of its own, which a plain `cargo test` may not be allowed.
-#[cfg(feature = "live")]
+/// It needs a mount of its own.
 #[test]
 fn a_disk_that_is_full_at_any_file_leaves_nothing() {
     let rig = Rig::new();
