@@ -64,7 +64,8 @@ impl Tool for ViceCaptureScreen {
             let who = if frame.corrected { "this tool" } else { "the connector" };
             notes.push(format!("VICE says y_offset {}, which is one row too low; {who} corrected it", frame.said));
         }
-        if frame.missing > 0 {
+        // They are of the border, which a cropped picture has not.
+        if frame.missing > 0 && !params.crop {
             notes.push(MISSING.to_owned());
         }
         let inner = frame.inner;
