@@ -5,7 +5,8 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::PathBuf;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -73,8 +74,7 @@ impl Rig {
 
     /// What is there is the whole build, and the next one makes it or uses it, and leaves nothing beside it.
     fn check(&self) {
-        let staging = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with('.');
-        let published: Vec<PathBuf> = self.entries().into_iter().filter(|path| !staging(path)).collect();
+        let published: Vec<PathBuf> = self.entries().into_iter().filter(|path| !is_staging(path)).collect();
         for build in &published {
             assert_eq!(fs::read_dir(build).unwrap().count(), FILES, "a build that is not whole");
         }
@@ -89,6 +89,10 @@ impl Rig {
     fn check_source(&self) {
         assert_eq!(sha256_hex(&fs::read(self.folder.path().join("rom.nds")).unwrap()), self.sha256);
     }
+}
+
+fn is_staging(path: &Path) -> bool {
+    path.file_name().unwrap().to_str().unwrap().starts_with('.')
 }
 
 fn told(outcome: &Output) -> String {
@@ -112,29 +116,31 @@ fn random(state: &mut u64) -> u64 {
 #[test]
 fn a_build_killed_at_any_instant_is_whole_or_not_there() {
     let rig = Rig::new();
-    let mut whole = Duration::ZERO;
-    for _ in 0..3 {
-        drop(fs::remove_dir_all(rig.folder.path().join("output")));
-        let start = Instant::now();
-        answer(rig.spawn().wait_with_output().unwrap());
-        whole = whole.max(start.elapsed());
-    }
+    let start = Instant::now();
+    answer(rig.spawn().wait_with_output().unwrap());
+    let mut whole = start.elapsed();
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     println!("seed {seed}, a build takes {whole:?}");
-    let (mut state, mut killed, mut staging) = (seed, 0, 0);
-    for kill in 0..KILLS {
+    let (mut state, mut kills, mut staging) = (seed, 0, 0);
+    while kills < KILLS {
         drop(fs::remove_dir_all(rig.folder.path().join("output")));
         let mut child = rig.spawn();
-        let instant = Duration::from_nanos(random(&mut state) % whole.as_nanos() as u64);
+        let instant = Duration::from_nanos(random(&mut state) % (whole.as_nanos() as u64).max(1));
         std::thread::sleep(instant);
         child.kill().unwrap();
-        killed += u32::from(!child.wait().unwrap().success());
-        println!("kill {kill} after {instant:?}: {:?}", rig.entries());
-        staging += u32::from(!rig.entries().is_empty());
+        // What a build takes changes with what else the machine does: one that had ended was not killed, and does not count.
+        if child.wait().unwrap().signal() == Some(9) {
+            kills += 1;
+            whole = whole * 51 / 50;
+        } else {
+            whole = whole * 9 / 10;
+        }
+        let entries = rig.entries();
+        println!("kill {kills} after {instant:?}: {entries:?}");
+        staging += u32::from(entries.iter().any(|path| is_staging(path)));
         rig.check();
     }
-    println!("{killed} were killed before they had ended, {staging} of all left something");
-    assert!(killed > KILLS / 4, "of {KILLS} only {killed} were killed in time");
+    println!("{staging} of {kills} left something half done");
 }
 
 #[test]
