@@ -15,8 +15,9 @@ pub struct ViceReadScreen;
 pub struct Params {
     /// Where the screen lies, if not where the registers say.
     screen: Option<u16>,
-    /// Letters: `screen_code_upper` or `screen_code_lower`, if not what the registers say.
-    encoding: Option<Letters>,
+    /// Letters; the default is what the registers say.
+    #[serde(default)]
+    encoding: Letters,
     /// Milliseconds for the whole call.
     #[serde(default)]
     timeout_ms: Time,
@@ -34,12 +35,14 @@ impl Tool for ViceReadScreen {
     }
 }
 
-/// The two sets of letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+/// The two sets of letters, or the one that is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 #[allow(missing_docs, reason = "the words say it, and docs would be in the schema")]
 pub enum Letters {
+    #[default]
+    AsShown,
     ScreenCodeUpper,
     ScreenCodeLower,
 }
@@ -75,10 +78,10 @@ async fn run(context: &Context, params: Params) -> Result<Envelope, Envelope> {
     let (charset, in_rom) = seen.charset();
     // The ROM has the set with upper-case letters first, 2 KiB before the other; of other characters nothing is known.
     let lower = in_rom && charset & 0x0800 != 0;
-    let letters = params.encoding.unwrap_or(if lower { Letters::ScreenCodeLower } else { Letters::ScreenCodeUpper });
-    let encoding = match letters {
-        Letters::ScreenCodeUpper => Encoding::ScreenCodeUpper,
+    let encoding = match params.encoding {
         Letters::ScreenCodeLower => Encoding::ScreenCodeLower,
+        Letters::AsShown if lower => Encoding::ScreenCodeLower,
+        Letters::AsShown | Letters::ScreenCodeUpper => Encoding::ScreenCodeUpper,
     };
     let shown = |code: &u8| {
         // With extended colours the upper two bits choose a background.
